@@ -1,0 +1,335 @@
+//! Checks the house itself: sizes, names, where SQL may stand, and that no page promises what no
+//! test proves. Owns these rules; knows nothing of what the code does.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at the first thing it cannot read"
+)]
+
+#[path = "tidy/proofs.rs"]
+mod proofs;
+#[path = "tidy/tree.rs"]
+mod tree;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use proofs::{CONTRACT, by_id, cells, is_id, rows, ticked};
+use tree::{File, files, names_below, read, root, take_apart};
+
+const RUST_LINES_MAX: usize = 400;
+const SQL_LINES_MAX: usize = 60;
+const README_LINES_MAX: usize = 220;
+
+/// Files that one backend has and the other has not, each with its reason.
+const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[];
+const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[];
+
+/// Names that say nothing about what a file is for.
+const EMPTY_NAMES: [&str; 9] =
+    ["utils", "util", "common", "helpers", "helper", "types", "models", "misc", "shared"];
+
+/// Where SQL may stand: the backends, and code that speaks to tables of its own.
+const SQL_HOMES: [&str; 4] = ["backends/", "tests/", "examples/", "benches/"];
+
+/// Openings of statements, in lower case.
+const SQL_STARTS: [&str; 14] = [
+    "select ",
+    "insert into ",
+    "update leasehold",
+    "delete from ",
+    "create table ",
+    "create index ",
+    "create view ",
+    "create schema ",
+    "alter table ",
+    "drop table ",
+    "begin immediate",
+    "pragma ",
+    "savepoint ",
+    "with recursive ",
+];
+
+/// Where the machine's clock may be read.
+const CLOCK_HOMES: [(&str, &str); 1] = [("clock", "a clock module")];
+
+fn none(problems: &[String], rule: &str) {
+    assert!(problems.is_empty(), "{rule}:\n  {}", problems.join("\n  "));
+}
+
+/// Complains about each file for which `wrong` says something.
+fn check(rule: &str, wrong: impl Fn(&File) -> Vec<String>) {
+    let problems: Vec<String> = files().iter().flat_map(wrong).collect();
+    none(&problems, rule);
+}
+
+fn lines_with<'a>(file: &File, text: &str, words: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let words: Vec<&str> = words.collect();
+    let hits = text.lines().enumerate().flat_map(|(at, line)| {
+        let hit = words.iter().filter(move |word| line.contains(**word));
+        hit.map(move |word| format!("{}:{}: {word}", file.path, at + 1))
+    });
+    hits.collect()
+}
+
+#[test]
+fn code_is_told_from_text_and_comments() {
+    let source = "let a = \"one \\\" // two\"; // three\n/* four\n*/ let b = br#\"fi\nve\"#;\nlet c: &'a u8 = &'\"';\n'\\'' six";
+    let parts = take_apart(source);
+    assert_eq!(parts.code, "let a = \"\"; \n\n let b = \"\"\n;\nlet c: &'a u8 = &;\n six");
+    let texts: Vec<(usize, &str)> =
+        parts.literals.iter().map(|(at, text)| (*at, text.as_str())).collect();
+    assert_eq!(texts, [(1, "one \\\" // two"), (3, "fi\nve")]);
+}
+
+#[test]
+fn no_file_outgrows_a_reader() {
+    check("split by idea, not by length", |file| {
+        let limit = match file.path.rsplit('.').next() {
+            Some("rs") if !file.is_test() => RUST_LINES_MAX,
+            Some("sql") => SQL_LINES_MAX,
+            Some("md") if file.path == "README.md" => README_LINES_MAX,
+            _ => return vec![],
+        };
+        let lines = file.lines();
+        (lines > limit)
+            .then(|| format!("{}: {lines} lines, limit {limit}", file.path))
+            .into_iter()
+            .collect()
+    });
+}
+
+#[test]
+fn every_file_name_says_what_it_owns() {
+    check("a file is named after what it owns", |file| {
+        let empty = EMPTY_NAMES
+            .iter()
+            .any(|name| file.stem() == *name || file.path.split('/').any(|folder| folder == *name));
+        empty.then(|| file.path.clone()).into_iter().collect()
+    });
+}
+
+#[test]
+fn every_module_opens_with_what_it_owns() {
+    check("a module opens with a paragraph: what it owns, what it refuses to know", |file| {
+        let is_ours = file.is_rust() && !file.path.starts_with("tests/hosts/");
+        let opens = file.text.starts_with("//!") || file.path.ends_with("tests.rs");
+        (is_ours && !opens).then(|| file.path.clone()).into_iter().collect()
+    });
+}
+
+#[test]
+fn sql_stands_only_in_the_backends() {
+    check("SQL belongs to backends/ and the migrations", |file| {
+        if !file.is_rust() || SQL_HOMES.iter().any(|home| file.path.starts_with(home)) {
+            return vec![];
+        }
+        let starts = |text: &str| {
+            let text = text.trim_start().to_lowercase();
+            SQL_STARTS.iter().any(|start| text.starts_with(start))
+        };
+        let hits = take_apart(&file.text).literals.into_iter().filter(|(_, text)| starts(text));
+        hits.map(|(line, text)| format!("{}:{line}: {text}", file.path)).collect()
+    });
+}
+
+#[test]
+fn statements_lie_in_files_of_their_own() {
+    check("one statement, one .sql file", |file| {
+        let is_backend = file.path.starts_with("backends/") && !file.is_test();
+        if !is_backend || !file.is_rust() {
+            return vec![];
+        }
+        let is_statement = |text: &str| {
+            let text = text.trim_start().to_lowercase();
+            ["insert into ", "update leasehold", "delete from leasehold", "create table "]
+                .iter()
+                .any(|start| text.starts_with(start))
+        };
+        let hits =
+            take_apart(&file.text).literals.into_iter().filter(|(_, text)| is_statement(text));
+        hits.map(|(line, text)| format!("{}:{line}: {text}", file.path)).collect()
+    });
+}
+
+/// Compares two folders by name, but for what the list excuses; a stale excuse is a problem too.
+fn same_names(left: &str, right: &str, ending: &str, excused: &[(&str, &str)]) {
+    let lists = [left, right].map(|folder| BTreeSet::from_iter(names_below(folder, ending)));
+    let differing: BTreeSet<&String> = lists[0].symmetric_difference(&lists[1]).collect();
+    let mut problems: Vec<String> = Vec::new();
+    for name in &differing {
+        if !excused.iter().any(|(excuse, _)| excuse == name) {
+            let owner = if lists[0].contains(*name) { left } else { right };
+            problems.push(format!("{name} is only in {owner}"));
+        }
+    }
+    for (name, reason) in excused {
+        if !differing.iter().any(|found| found == name) {
+            problems.push(format!("{name} needs no excuse any more ({reason})"));
+        }
+    }
+    none(&problems, "both engines have the same files");
+}
+
+#[test]
+fn both_backends_have_the_same_statements() {
+    let [left, right] = ["backends/sqlite/src/sql", "backends/postgres/src/sql"];
+    same_names(left, right, ".sql", SQL_OF_ONE_ENGINE);
+}
+
+#[test]
+fn both_backends_have_the_same_modules() {
+    same_names("backends/sqlite/src", "backends/postgres/src", ".rs", RUST_OF_ONE_ENGINE);
+}
+
+#[test]
+fn both_engines_have_the_same_migrations() {
+    same_names("migrations-sqlite", "migrations-postgres", ".sql", &[]);
+    let names = names_below("migrations-sqlite", ".sql");
+    for (at, name) in names.iter().enumerate() {
+        assert!(name.starts_with(&format!("{:04}_", at + 1)), "{name} is not number {}", at + 1);
+    }
+}
+
+#[test]
+fn each_backend_packages_its_migrations_through_a_symlink() {
+    for engine in ["sqlite", "postgres"] {
+        let link = root().join(format!("backends/{engine}/migrations"));
+        let target =
+            fs::read_link(&link).unwrap_or_else(|error| panic!("{}: {error}", link.display()));
+        assert_eq!(target.to_str(), Some(format!("../../migrations-{engine}").as_str()));
+        assert!(link.is_dir(), "{} points nowhere", link.display());
+    }
+}
+
+#[test]
+fn nothing_is_left_undone_or_switched_off() {
+    let words = ["#[ignore", concat!("to", "do!("), concat!("unimple", "mented!("), "assert!(true"];
+    check("finish it or take it out", |file| {
+        let code = if file.is_rust() { take_apart(&file.text).code } else { String::new() };
+        lines_with(file, &code, words.into_iter())
+    });
+}
+
+#[test]
+fn only_clocks_read_the_machines_time() {
+    check("the time comes from the store's clock", |file| {
+        let is_home = CLOCK_HOMES.iter().any(|(home, _)| file.path.contains(home));
+        if !file.is_rust() || is_home || file.is_test() || file.path.starts_with("examples/") {
+            return vec![];
+        }
+        let code = take_apart(&file.text).code;
+        lines_with(file, &code, ["SystemTime::now", "Instant::now"].into_iter())
+    });
+}
+
+#[test]
+fn nothing_speaks_of_one_machine() {
+    let words = [
+        concat!("/ho", "me/"),
+        concat!("/ro", "ot/"),
+        concat!("/Us", "ers/"),
+        concat!("index.cra", "tes.io"),
+        concat!("static.cra", "tes.io"),
+        concat!("crates.io-", "index"),
+        concat!("pypi", ".org"),
+        concat!("registry.", "npmjs"),
+        concat!("deb.", "debian.org"),
+    ];
+    check("no path of a home folder and no registry's host", |file| {
+        let is_lock = file.path.ends_with("Cargo.lock");
+        let text = if is_lock { "" } else { file.text.as_str() };
+        lines_with(file, text, words.into_iter())
+    });
+}
+
+#[test]
+fn every_proof_names_a_rule_of_the_contract() {
+    let (tests, stray) = proofs::tests(&files());
+    none(&stray, "a line `Proves:` stands directly above a test");
+    let known: BTreeSet<String> = rows().into_iter().map(|row| row.id).collect();
+    let mut problems = Vec::new();
+    for test in &tests {
+        for id in test.ids.iter().filter(|id| !known.contains(*id)) {
+            problems.push(format!("{} proves {id:?}, which {CONTRACT} does not hold", test.name));
+        }
+    }
+    none(&problems, "a test proves rules that exist");
+}
+
+/// With `LEASEHOLD_UPDATE_CONTRACT` set, writes the last column instead of complaining about it.
+#[test]
+fn the_contract_names_exactly_the_tests_that_prove_it() {
+    let (tests, _) = proofs::tests(&files());
+    if std::env::var_os("LEASEHOLD_UPDATE_CONTRACT").is_some() {
+        fs::write(root().join(CONTRACT), proofs::written_anew(&tests)).unwrap();
+    }
+    let proven = by_id(&tests);
+    let mut problems = Vec::new();
+    for row in rows() {
+        let expected = proven.get(row.id.as_str()).cloned().unwrap_or_default();
+        let missing =
+            expected.difference(&row.proofs).map(|name| format!("{} lacks {name}", row.id));
+        let extra = row.proofs.difference(&expected);
+        let extra = extra.map(|name| format!("{} names {name}, which does not prove it", row.id));
+        problems.extend(missing.chain(extra));
+    }
+    none(
+        &problems,
+        "run LEASEHOLD_UPDATE_CONTRACT=1 cargo test --test tidy, and read the difference",
+    );
+}
+
+#[test]
+fn the_contract_lists_each_rule_once() {
+    let mut seen = BTreeSet::new();
+    for line in read(CONTRACT).lines().filter(|line| line.starts_with("| ")) {
+        let cells = cells(line).unwrap_or_else(|| panic!("not a row: {line}"));
+        if !is_id(&cells[0]) {
+            continue;
+        }
+        assert_eq!(cells.len(), 3, "{} has {} columns", cells[0], cells.len());
+        assert!(!cells[1].is_empty() && !cells[2].is_empty(), "{} has an empty column", cells[0]);
+        assert!(seen.insert(cells[0].clone()), "{} stands twice", cells[0]);
+    }
+    assert!(seen.len() > 100, "only {} rules", seen.len());
+}
+
+#[test]
+fn each_guarantee_of_the_readme_is_proven() {
+    let readme = read("README.md");
+    let section = readme.split("\n## ").find(|section| section.starts_with("Guarantees"));
+    let section = section.unwrap_or_else(|| panic!("README.md has no section `## Guarantees`"));
+    let (tests, _) = proofs::tests(&files());
+    let known: BTreeSet<&str> = tests.iter().map(|test| test.name.as_str()).collect();
+    let table = section.lines().filter(|line| line.starts_with('|')).skip(2);
+    let mut guarantees = 0;
+    let mut problems = Vec::new();
+    for line in table {
+        guarantees += 1;
+        let names: Vec<&str> = ticked(line).filter(|name| name.contains("::")).collect();
+        if names.is_empty() {
+            problems.push(format!("no proof: {line}"));
+        }
+        let unknown = names.into_iter().filter(|name| !known.contains(name));
+        problems.extend(unknown.map(|name| format!("{name} proves nothing: {line}")));
+    }
+    assert!(guarantees > 0, "the section `## Guarantees` holds no table");
+    none(&problems, "each guarantee names the scenario that proves it");
+}
+
+#[test]
+fn each_example_is_named_in_the_readme() {
+    let readme = read("README.md");
+    let mut problems = Vec::new();
+    for entry in fs::read_dir(root().join("examples")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let name = name.trim_end_matches(".rs").to_owned();
+        if !readme.contains(&name) {
+            problems.push(name);
+        }
+    }
+    none(&problems, "the README names every example");
+}
