@@ -34,13 +34,17 @@ fn row(line: &str) -> Option<Row> {
     let [id, _, last] = cells.as_slice() else { return None };
     is_id(id).then(|| Row {
         id: id.to_string(),
-        proofs: ticked(last).filter(|name| name.contains("::")).map(str::to_owned).collect(),
+        proofs: ticked(last).filter(|name| is_proof(name)).map(str::to_owned).collect(),
         remark: last
             .split("partly:")
             .nth(1)
             .map(|rest| format!("partly:{rest}"))
             .unwrap_or_default(),
     })
+}
+
+fn is_proof(name: &str) -> bool {
+    name.contains("::") || name.ends_with(".rs")
 }
 
 /// The cells of a table's line; an escaped bar stays within its cell.
@@ -97,10 +101,12 @@ fn function_below<'a>(lines: &[&'a str]) -> Option<&'a str> {
     is_head.then(|| &after[..end])
 }
 
+/// A scenario and an integration test go by their own names, unit tests by that of their file.
 fn name(path: &str, function: &str) -> String {
     match path.strip_prefix(SCENARIOS) {
         Some(rest) if !rest.contains("tests") => format!("{}::{function}", group(rest)),
-        _ => format!("{path}::{function}"),
+        None if path.starts_with("tests/") => format!("{path}::{function}"),
+        _ => path.to_owned(),
     }
 }
 
