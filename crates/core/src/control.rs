@@ -1,0 +1,145 @@
+//! Owns what operators and start-up code set: queues, limits, lifecycles, cancels, the epoch.
+
+use std::time::Duration;
+
+use crate::fence::Epoch;
+use crate::id::{EventId, JobId, WorkerId};
+use crate::lifecycle::Lifecycle;
+use crate::name::{Actor, QueueName, Topic};
+use crate::time::LeaseLength;
+
+/// One act of control; each is one transaction.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Control {
+    /// Stops claims from a queue; jobs in hand go on. Makes the queue where it does not exist.
+    Pause(QueueName),
+    /// Allows claims from a queue again.
+    Resume(QueueName),
+    /// Changes a queue's settings. Makes the queue where it does not exist.
+    SetQueue(QueueName, QueueSettings),
+    /// Limits the unexpired leases over all queues; `None` lifts the limit.
+    SetStoreLimit(Option<u32>),
+    /// Says whether events of a topic published from now on keep the order of their key.
+    SetTopic {
+        /// The topic.
+        topic: Topic,
+        /// Whether order is kept.
+        ordered: bool,
+    },
+    /// Makes a lifecycle known; the same definition again changes nothing.
+    Register(Box<Lifecycle>),
+    /// Makes a worker's name known.
+    Introduce {
+        /// The worker.
+        worker: WorkerId,
+        /// Its name, for people.
+        name: String,
+    },
+    /// Calls a job off: a waiting one at once, a leased one by a flag its handler is told of.
+    RequestCancel {
+        /// The job.
+        job: JobId,
+        /// Who asks.
+        actor: Actor,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Takes a failed job back to waiting while its budget lasts.
+    Retry {
+        /// The job.
+        job: JobId,
+        /// Who asks.
+        actor: Actor,
+    },
+    /// Sends a dead-lettered event again, with a fresh budget.
+    ReplayEvent {
+        /// The event.
+        event: EventId,
+        /// Who asks.
+        actor: Actor,
+    },
+    /// Raises the epoch, so that no earlier fence or token lives.
+    BumpEpoch {
+        /// Who asks.
+        actor: Actor,
+    },
+    /// Sets the store's clock to the machine's where that is possible: only when nothing is leased.
+    /// Where the database server keeps the clock this changes nothing.
+    ResetClock {
+        /// Who asks.
+        actor: Actor,
+    },
+}
+
+/// A change of a queue's settings; what is `None` stays.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct QueueSettings {
+    /// The most unexpired leases; `Some(None)` lifts the limit.
+    pub limit: Option<Option<u32>>,
+    /// The lease of claims that name none.
+    pub lease: Option<LeaseLength>,
+    /// Whether a transition log is kept; `Some(None)`: as the lifecycle says. For jobs enqueued
+    /// from now on.
+    pub log: Option<Option<bool>>,
+    /// How long succeeded and cancelled jobs stay; 24 h unless set.
+    pub keep_succeeded: Option<Duration>,
+    /// How long failed jobs stay; 7 days unless set.
+    pub keep_failed: Option<Duration>,
+    /// How long dead letters stay; 30 days unless set.
+    pub keep_dead: Option<Duration>,
+}
+
+impl QueueSettings {
+    /// Changes nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the most unexpired leases; `None` lifts the limit.
+    #[must_use]
+    pub fn limit(mut self, limit: Option<u32>) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Sets the lease of claims that name none.
+    #[must_use]
+    pub fn lease(mut self, lease: LeaseLength) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
+    /// Sets whether a transition log is kept; `None`: as the lifecycle says.
+    #[must_use]
+    pub fn log(mut self, log: Option<bool>) -> Self {
+        self.log = Some(log);
+        self
+    }
+
+    /// Sets how long ended jobs stay: succeeded and cancelled, failed, dead letters.
+    #[must_use]
+    pub fn keep(mut self, succeeded: Duration, failed: Duration, dead: Duration) -> Self {
+        self.keep_succeeded = Some(succeeded);
+        self.keep_failed = Some(failed);
+        self.keep_dead = Some(dead);
+        self
+    }
+}
+
+/// What an act of control did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Controlled {
+    /// It is done.
+    Done,
+    /// It was so already; nothing was written.
+    Unchanged,
+    /// The job is called off.
+    Cancelled,
+    /// The job's holder will be told at its next renewal.
+    CancelRequested,
+    /// The epoch that holds now.
+    Epoch(Epoch),
+}

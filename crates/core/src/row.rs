@@ -1,0 +1,242 @@
+//! Owns the shape of stored rows, one struct a table, as every engine keeps them. The rules change
+//! these; a backend only reads and writes them.
+
+use crate::event::{EventState, Ordering};
+use crate::fence::ClaimVersion;
+use crate::id::{ClaimId, EventId, JobId, WorkerId};
+use crate::job::Subject;
+use crate::json::Json;
+use crate::lifecycle::{Place, State, Verb};
+use crate::name::{
+    Actor, IdempotencyKey, JobKind, LifecycleName, OrderKey, QueueName, Scope, StageName, Topic,
+};
+use crate::request_hash::RequestHash;
+use crate::settle::VerdictKind;
+use crate::time::{LeaseLength, Timestamp};
+
+/// A lease as a leased row holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct Lease {
+    pub worker: WorkerId,
+    pub expires_at: Timestamp,
+    pub heartbeat_at: Timestamp,
+    pub length: LeaseLength,
+}
+
+/// The narrow row of a job (table `jobs`).
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct JobRow {
+    pub id: JobId,
+    pub queue: QueueName,
+    pub kind: JobKind,
+    pub lifecycle: LifecycleName,
+    pub revision: u32,
+    pub state: State,
+    /// Ordinal of the stage it is at, or would be claimed at.
+    pub stage: u8,
+    pub priority: i16,
+    pub run_at: Timestamp,
+    /// Waiting, but nobody may claim it.
+    pub held: bool,
+    /// Waiting after a failure.
+    pub again: bool,
+    /// Whether its transitions are logged.
+    pub log: bool,
+    /// Attempts used of the present budget (the job's, or the stage's).
+    pub attempts: u32,
+    pub attempts_max: u32,
+    /// How often it was begun in all.
+    pub executions: u32,
+    pub version: ClaimVersion,
+    /// The latest claim, kept after its end.
+    pub claim: Option<ClaimId>,
+    /// How the latest claim ended; `None` while it runs, and when its lease lapsed.
+    pub last_verdict: Option<VerdictKind>,
+    /// Exactly when leased.
+    pub lease: Option<Lease>,
+    /// The last progress report of the latest claim.
+    pub step: u32,
+    pub cancel_requested: bool,
+    /// The last transition's number.
+    pub transition_seq: i64,
+    /// The last event's number under this job's ordering key.
+    pub event_seq: i64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+}
+
+impl JobRow {
+    /// Where the job is.
+    pub fn place(&self) -> Place {
+        Place::of(self.state, self.stage)
+    }
+}
+
+/// What was asked for (table `requests`); never changes.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct RequestRow {
+    pub job: JobId,
+    pub payload: Json,
+    pub hash: RequestHash,
+    pub scope: Scope,
+    pub key: Option<IdempotencyKey>,
+    pub subject: Option<Subject>,
+    pub traceparent: Option<String>,
+}
+
+/// A change of what executions left (table `outcomes`); what is `None` stays as it is.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct OutcomePatch {
+    pub job: JobId,
+    pub checkpoint: Option<Json>,
+    pub result: Option<Json>,
+    pub failure: Option<Json>,
+    /// Sets `last_failure_at`, and `first_failure_at` where that is not set.
+    pub failed_at: Option<Timestamp>,
+}
+
+/// An idempotency key (table `keys`); outlasts its job.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct KeyRow {
+    pub scope: Scope,
+    pub key: IdempotencyKey,
+    pub job: JobId,
+    pub hash: RequestHash,
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A logged transition (table `transitions`).
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct TransitionRow {
+    pub job: JobId,
+    pub sequence: i64,
+    pub at: Timestamp,
+    pub verb: Verb,
+    /// Public name before.
+    pub from: String,
+    /// Public name after.
+    pub to: String,
+    pub version: ClaimVersion,
+    pub worker: Option<WorkerId>,
+    pub actor: Option<Actor>,
+}
+
+/// An outbox event (table `events`).
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct EventRow {
+    pub id: EventId,
+    pub topic: Topic,
+    pub ordering: Ordering,
+    pub sequence: Option<i64>,
+    pub payload: Json,
+    pub traceparent: Option<String>,
+    pub state: EventState,
+    /// Whether it waits for the earlier events of its key; a store sets it false at insert where
+    /// the topic's order is off.
+    pub ordered: bool,
+    pub run_at: Timestamp,
+    pub attempts: u32,
+    pub attempts_max: u32,
+    pub version: ClaimVersion,
+    pub claim: Option<ClaimId>,
+    pub last_verdict: Option<VerdictKind>,
+    pub lease: Option<Lease>,
+    pub failure: Option<Json>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+}
+
+/// A dead letter (table `dead_letters`).
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct DeadLetterRow {
+    pub job: JobId,
+    pub version: ClaimVersion,
+    pub queue: QueueName,
+    pub kind: JobKind,
+    pub stage: StageName,
+    pub error_class: String,
+    pub failure: Json,
+    pub attempts: u32,
+    /// The store takes `first_failure_at` from the job's outcome row.
+    pub last_failure_at: Timestamp,
+}
+
+/// What is left of a pruned job (table `tombstones`).
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct TombstoneRow {
+    pub job: JobId,
+    pub scope: Scope,
+    pub key: Option<IdempotencyKey>,
+    pub queue: QueueName,
+    pub subject: Option<Subject>,
+    pub hash: RequestHash,
+    pub outcome: State,
+    pub version: ClaimVersion,
+    pub claim: Option<ClaimId>,
+    pub last_verdict: Option<VerdictKind>,
+    pub pruned_at: Timestamp,
+}
+
+/// One operator act (table `audit`); append-only.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct AuditRow {
+    pub id: uuid::Uuid,
+    pub at: Timestamp,
+    pub actor: Actor,
+    pub action: String,
+    pub target: String,
+    pub detail: Option<String>,
+}
+
+/// A queue (table `queues`); made by its first enqueue.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns; see QueueSettings")]
+pub struct QueueRow {
+    pub name: QueueName,
+    pub paused: bool,
+    pub limit: Option<u32>,
+    pub lease: Option<LeaseLength>,
+    pub log: Option<bool>,
+    pub keep_succeeded_s: i64,
+    pub keep_failed_s: i64,
+    pub keep_dead_s: i64,
+    pub created_at: Timestamp,
+}
+
+impl QueueRow {
+    /// A queue as its first enqueue makes it.
+    pub fn new(name: QueueName, now: Timestamp) -> Self {
+        Self {
+            name,
+            paused: false,
+            limit: None,
+            lease: None,
+            log: None,
+            keep_succeeded_s: 24 * 3600,
+            keep_failed_s: 7 * 24 * 3600,
+            keep_dead_s: 30 * 24 * 3600,
+            created_at: now,
+        }
+    }
+}
+
+/// A free ordering key's last sequence number (table `sequences`).
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct SequenceRow {
+    pub key: OrderKey,
+    pub last: i64,
+}

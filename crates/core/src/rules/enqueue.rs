@@ -1,0 +1,203 @@
+//! Owns enqueue: which items are new, which exist, which conflict, and the rows of the new ones.
+
+use super::changes::Draft;
+use super::{Known, KnownJob, KnownKey, Work};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fence::ClaimVersion;
+use crate::hints::{HintKind, Hints};
+use crate::id::JobId;
+use crate::job::{Enqueued, NewJob, RunAt};
+use crate::lifecycle::{Lifecycle, State};
+use crate::name::{IdempotencyKey, QueueName, Scope};
+use crate::row::{JobRow, KeyRow, RequestRow};
+
+/// What an enqueue has to be told of; see [`Known`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EnqueueWants {
+    /// Ids that may exist, in order, each once.
+    pub ids: Vec<JobId>,
+    /// Keys that may be taken, in order, each once.
+    pub keys: Vec<(Scope, IdempotencyKey)>,
+    /// Queues whose log setting matters, in order, each once.
+    pub queues: Vec<QueueName>,
+}
+
+impl EnqueueWants {
+    /// What some new jobs have to be told of.
+    pub fn of<'a>(jobs: impl IntoIterator<Item = &'a NewJob>) -> Self {
+        let mut it = Self::default();
+        for job in jobs {
+            it.ids.push(job.id);
+            it.queues.push(job.queue.clone());
+            it.keys.extend(job.key.clone().map(|key| (job.scope.clone(), key)));
+        }
+        it.ids.sort_unstable();
+        it.ids.dedup();
+        it.keys.sort_unstable();
+        it.keys.dedup();
+        it.queues.sort_unstable();
+        it.queues.dedup();
+        it
+    }
+}
+
+enum Fate {
+    New,
+    Existing(JobId, Option<State>),
+}
+
+impl Work {
+    /// Checks a whole batch before anything is decided.
+    ///
+    /// # Errors
+    /// `Invalid` or `NotFound` (the lifecycle) naming the first item that breaks a rule.
+    pub fn check_new_jobs(&self, jobs: &[NewJob]) -> Result<()> {
+        self.limits.check_batch("enqueue", jobs.len())?;
+        jobs.iter().try_for_each(|job| self.check_new_job(job))
+    }
+
+    fn check_new_job(&self, job: &NewJob) -> Result<()> {
+        job.check(&self.limits)?;
+        self.check_id_time("enqueue", job.id.unix_ms(), format!("job {}", job.id))?;
+        self.newest_lifecycle(job).map(|_| ())
+    }
+
+    pub(super) fn check_id_time(
+        &self,
+        operation: &'static str,
+        unix_ms: Option<i64>,
+        subject: String,
+    ) -> Result<()> {
+        let Some(max) = self.limits.id_skew_max else { return Ok(()) };
+        let refuse = |why: String| Err(Error::invalid(operation, why).about(&subject));
+        let Some(ms) = unix_ms else { return refuse("the id is not a UUIDv7".to_owned()) };
+        let off = (self.now.as_micros() / 1000).abs_diff(ms);
+        if u128::from(off) <= max.as_millis() {
+            return Ok(());
+        }
+        refuse(format!(
+            "the id's time is {} s off the store's clock, at most {} s are allowed",
+            off / 1000,
+            max.as_secs()
+        ))
+    }
+
+    fn newest_lifecycle(&self, job: &NewJob) -> Result<&Lifecycle> {
+        self.lifecycles.newest(&job.lifecycle).map(|found| &**found).ok_or_else(|| {
+            let why = format!("lifecycle {} is not registered", job.lifecycle);
+            Error::new(ErrorKind::NotFound, "enqueue", why).about(format!("job {}", job.id))
+        })
+    }
+
+    /// Decides one new job; `Err` is that item's answer and leaves nothing.
+    ///
+    /// # Errors
+    /// `Conflict` naming the job that holds the key or id.
+    pub fn enqueue(&mut self, job: &NewJob, hints: &Hints) -> Result<Enqueued> {
+        let mut draft = Draft::default();
+        let (id, is_new, state) = self.draft_job(&mut draft, job)?;
+        self.merge(draft);
+        Ok(Enqueued::from_parts(id, is_new, state, hints.wake(HintKind::Jobs)))
+    }
+
+    /// Adds a new job to a draft: its id, whether it is new, its state.
+    pub(super) fn draft_job(
+        &self,
+        draft: &mut Draft,
+        job: &NewJob,
+    ) -> Result<(JobId, bool, Option<State>)> {
+        match self.fate(&draft.known, job)? {
+            Fate::Existing(id, state) => return Ok((id, false, state)),
+            Fate::New => {}
+        }
+        let lifecycle = self.newest_lifecycle(job)?;
+        let hash = job.request_hash();
+        if let Some(key) = &job.key {
+            let expires_at = job.key_ttl.map(|ttl| self.now.plus(ttl));
+            let (scope, key) = (job.scope.clone(), key.clone());
+            let known = KnownKey { job: job.id, hash, expires_at, state: Some(State::Waiting) };
+            draft.known.keys.insert((scope.clone(), key.clone()), known);
+            draft.changes.keys.push(KeyRow { scope, key, job: job.id, hash, expires_at });
+        }
+        draft.known.jobs.insert(job.id, KnownJob { hash, state: State::Waiting });
+        if !draft.changes.queues.contains(&job.queue) {
+            draft.changes.queues.push(job.queue.clone());
+        }
+        let request = RequestRow {
+            job: job.id,
+            payload: job.payload.clone(),
+            hash,
+            scope: job.scope.clone(),
+            key: job.key.clone(),
+            subject: job.subject.clone(),
+            traceparent: job.traceparent.clone(),
+        };
+        draft.changes.jobs_new.push((self.new_row(job, lifecycle), request));
+        Ok((job.id, true, Some(State::Waiting)))
+    }
+
+    fn fate(&self, fresh: &Known, job: &NewJob) -> Result<Fate> {
+        let hash = job.request_hash();
+        let known_job = fresh.jobs.get(&job.id).or_else(|| self.known.jobs.get(&job.id));
+        if let Some(known) = known_job {
+            if known.hash != hash {
+                let why = "the id is taken by another request";
+                return Err(
+                    Error::conflict("enqueue", job.id, why).about(format!("job {}", job.id))
+                );
+            }
+            return Ok(Fate::Existing(job.id, Some(known.state)));
+        }
+        let Some(key) = &job.key else { return Ok(Fate::New) };
+        let slot = (job.scope.clone(), key.clone());
+        let known = fresh.keys.get(&slot).or_else(|| self.known.keys.get(&slot));
+        match known {
+            Some(known) if known.expires_at.is_some_and(|at| at <= self.now) => Ok(Fate::New),
+            Some(known) if known.hash != hash => {
+                let why = format!("key {:?} is taken by another request", key.as_str());
+                Err(Error::conflict("enqueue", known.job, why).about(format!("job {}", job.id)))
+            }
+            Some(known) if known.job == job.id => Ok(Fate::New),
+            Some(known) => Ok(Fate::Existing(known.job, known.state)),
+            None => Ok(Fate::New),
+        }
+    }
+
+    fn new_row(&self, job: &NewJob, lifecycle: &Lifecycle) -> JobRow {
+        let run_at = match job.run_at {
+            RunAt::Now => self.now,
+            RunAt::After(delay) => self.now.plus(delay),
+            RunAt::At(at) => at.max(self.now),
+        };
+        let log = self.known.queue_logs.get(&job.queue).copied().flatten();
+        JobRow {
+            id: job.id,
+            queue: job.queue.clone(),
+            kind: job.kind.clone(),
+            lifecycle: job.lifecycle.clone(),
+            revision: lifecycle.revision(),
+            state: State::Waiting,
+            stage: 0,
+            priority: job.priority,
+            run_at,
+            held: false,
+            again: false,
+            log: log.unwrap_or(lifecycle.logs_by_default()),
+            attempts: 0,
+            attempts_max: u32::from(job.max_attempts.unwrap_or(lifecycle.budget().attempts)),
+            executions: 0,
+            version: ClaimVersion::ZERO,
+            claim: None,
+            last_verdict: None,
+            lease: None,
+            step: 0,
+            cancel_requested: false,
+            transition_seq: 0,
+            event_seq: 0,
+            created_at: self.now,
+            updated_at: self.now,
+            started_at: None,
+            finished_at: None,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Owns what the rules have to be told besides locked rows: what exists under new ids and keys, the
+//! registered lifecycles, and where fresh ids come from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::error::Result;
+use crate::id::{EventId, JobId};
+use crate::json::Json;
+use crate::lifecycle::{Lifecycle, State};
+use crate::name::{IdempotencyKey, LifecycleName, QueueName, Scope, Topic};
+use crate::request_hash::RequestHash;
+use crate::time::Timestamp;
+
+/// What exists under the ids and keys that new rows name; what is missing here is free.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Known {
+    /// Jobs by id, pruned ones (by their tombstone) included.
+    pub jobs: BTreeMap<JobId, KnownJob>,
+    /// Keys by scope and key.
+    pub keys: BTreeMap<(Scope, IdempotencyKey), KnownKey>,
+    /// Events by id.
+    pub events: BTreeMap<EventId, KnownEvent>,
+    /// The transition log setting of queues that have one.
+    pub queue_logs: BTreeMap<QueueName, Option<bool>>,
+}
+
+/// A job that exists.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are the row's")]
+pub struct KnownJob {
+    pub hash: RequestHash,
+    pub state: State,
+}
+
+/// A key that is taken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownKey {
+    /// Who holds it.
+    pub job: JobId,
+    /// The request it was taken by.
+    pub hash: RequestHash,
+    /// When it lapses.
+    pub expires_at: Option<Timestamp>,
+    /// The holder's state; `None` when the job is gone.
+    pub state: Option<State>,
+}
+
+/// An event that exists.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are the row's")]
+pub struct KnownEvent {
+    pub topic: Topic,
+    pub payload: Json,
+    pub sequence: Option<i64>,
+}
+
+impl Known {
+    pub(super) fn extend(&mut self, other: Self) {
+        self.jobs.extend(other.jobs);
+        self.keys.extend(other.keys);
+        self.events.extend(other.events);
+        self.queue_logs.extend(other.queue_logs);
+    }
+}
+
+/// The lifecycles that a database has registered.
+#[derive(Clone, Debug, Default)]
+pub struct Lifecycles {
+    by_name: BTreeMap<LifecycleName, BTreeMap<u32, Arc<Lifecycle>>>,
+}
+
+impl Lifecycles {
+    /// The shipped ones.
+    pub fn shipped() -> Self {
+        let mut it = Self::default();
+        for lifecycle in Lifecycle::shipped() {
+            it.insert(lifecycle);
+        }
+        it
+    }
+
+    /// Reads stored definitions.
+    ///
+    /// # Errors
+    /// `Corrupt` when one cannot be read.
+    pub fn from_stored<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        let mut it = Self::default();
+        for text in texts {
+            it.insert(Lifecycle::from_json(text)?);
+        }
+        Ok(it)
+    }
+
+    /// Adds one.
+    pub fn insert(&mut self, lifecycle: Lifecycle) {
+        let revisions = self.by_name.entry(lifecycle.name().clone()).or_default();
+        revisions.insert(lifecycle.revision(), Arc::new(lifecycle));
+    }
+
+    /// One by name and revision.
+    pub fn get(&self, name: &LifecycleName, revision: u32) -> Option<&Arc<Lifecycle>> {
+        self.by_name.get(name)?.get(&revision)
+    }
+
+    /// The newest revision of one.
+    pub fn newest(&self, name: &LifecycleName) -> Option<&Arc<Lifecycle>> {
+        self.by_name.get(name)?.values().next_back()
+    }
+
+    /// All of them, by name and revision.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Lifecycle>> {
+        self.by_name.values().flat_map(BTreeMap::values)
+    }
+}
+
+type Source = dyn Fn() -> Uuid + Send + Sync;
+
+/// Where the ids of rows come from that the rules make themselves.
+#[derive(Clone)]
+pub struct Ids(Arc<Source>);
+
+impl fmt::Debug for Ids {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ids")
+    }
+}
+
+impl Ids {
+    /// UUIDv7 by the machine's clock.
+    pub fn random() -> Self {
+        Self(Arc::new(Uuid::now_v7))
+    }
+
+    /// Numbered ids, the same in every run.
+    #[cfg(feature = "lab")]
+    pub fn numbered() -> Self {
+        let next = std::sync::atomic::AtomicU64::new(1);
+        Self(Arc::new(move || {
+            let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Uuid::from_u64_pair(0x0000_0000_0000_7000, 0x8000_0000_0000_0000 | number)
+        }))
+    }
+
+    /// A fresh id.
+    pub fn next(&self) -> Uuid {
+        (self.0)()
+    }
+}

@@ -1,0 +1,173 @@
+//! Owns upkeep: what a store tells of itself (stats), and what it lets go of (prune).
+
+use std::time::Duration;
+
+use crate::fence::Epoch;
+use crate::name::QueueName;
+use crate::time::Timestamp;
+
+/// How much is where.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The store's now.
+    pub now: Timestamp,
+    /// The store's epoch.
+    pub epoch: Epoch,
+    /// The limit over all queues.
+    pub limit: Option<u32>,
+    /// Each queue, by name.
+    pub queues: Vec<QueueStats>,
+    /// The outbox.
+    pub outbox: OutboxStats,
+    /// The engine and its version, for people.
+    pub engine: String,
+    /// What an operator should know, for people; empty when all is well.
+    pub warnings: Vec<String>,
+}
+
+impl Stats {
+    /// Puts empty figures together; stores fill them.
+    pub fn new(now: Timestamp, epoch: Epoch, engine: impl Into<String>) -> Self {
+        Self {
+            now,
+            epoch,
+            limit: None,
+            queues: Vec::new(),
+            outbox: OutboxStats::default(),
+            engine: engine.into(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The figures of one queue.
+    pub fn queue(&self, name: &QueueName) -> Option<&QueueStats> {
+        self.queues.iter().find(|queue| queue.name == *name)
+    }
+}
+
+/// How much is where in one queue.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct QueueStats {
+    /// The queue.
+    pub name: QueueName,
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Its limit of unexpired leases.
+    pub limit: Option<u32>,
+    /// Waiting and due.
+    pub ready: u64,
+    /// Waiting and not yet due.
+    pub later: u64,
+    /// Leased.
+    pub leased: u64,
+    /// Leased, but the lease has run out.
+    pub expired: u64,
+    /// Succeeded.
+    pub succeeded: u64,
+    /// Failed.
+    pub failed: u64,
+    /// Dead-lettered.
+    pub dead_letter: u64,
+    /// Cancelled.
+    pub cancelled: u64,
+    /// When the longest-due waiting job became due.
+    pub oldest_ready: Option<Timestamp>,
+}
+
+impl QueueStats {
+    /// Begins a queue's figures at zero.
+    pub fn new(name: QueueName, paused: bool, limit: Option<u32>) -> Self {
+        Self {
+            name,
+            paused,
+            limit,
+            ready: 0,
+            later: 0,
+            leased: 0,
+            expired: 0,
+            succeeded: 0,
+            failed: 0,
+            dead_letter: 0,
+            cancelled: 0,
+            oldest_ready: None,
+        }
+    }
+}
+
+/// How much is where in the outbox.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct OutboxStats {
+    /// Waiting.
+    pub waiting: u64,
+    /// Leased.
+    pub leased: u64,
+    /// Delivered and not pruned.
+    pub delivered: u64,
+    /// Dead-lettered.
+    pub dead_letter: u64,
+    /// When the oldest undelivered event was published.
+    pub oldest_waiting: Option<Timestamp>,
+}
+
+/// What to let go of, at most `limit` rows of each sort. Ages are the queues' own.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PruneRequest {
+    /// The most rows of each sort: 1,000 unless set.
+    pub limit: usize,
+    /// An age for every ended job, in place of the queues' own.
+    pub older_than: Option<Duration>,
+}
+
+impl Default for PruneRequest {
+    fn default() -> Self {
+        Self { limit: 1_000, older_than: None }
+    }
+}
+
+impl PruneRequest {
+    /// Prunes by the queues' own ages.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the most rows of each sort.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Sets an age for every ended job and event, in place of the queues' own.
+    #[must_use]
+    pub fn older_than(mut self, age: Duration) -> Self {
+        self.older_than = Some(age);
+        self
+    }
+}
+
+/// How much was let go of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pruned {
+    /// Ended jobs; each leaves a tombstone.
+    pub jobs: u64,
+    /// Delivered or dead-lettered events.
+    pub events: u64,
+    /// Idempotency keys past their end.
+    pub keys: u64,
+    /// Tombstones past their end.
+    pub tombstones: u64,
+    /// Idempotency records past their end.
+    pub records: u64,
+}
+
+impl Pruned {
+    /// How many rows went in all.
+    pub fn total(&self) -> u64 {
+        self.jobs + self.events + self.keys + self.tombstones + self.records
+    }
+}

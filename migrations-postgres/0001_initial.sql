@@ -1,0 +1,277 @@
+-- The first schema. `leasehold.` is replaced by the configured schema's quoted name.
+-- No foreign keys: the tables live beside the user's own, and locks must stay on single rows.
+
+create table leasehold.store (
+  id smallint primary key check (id = 1),
+  epoch integer not null check (epoch between 0 and 32767),
+  max_leased bigint check (max_leased >= 0)
+);
+insert into leasehold.store (id, epoch) values (1, 0);
+
+create table leasehold.queues (
+  name text collate "C" primary key,
+  paused boolean not null,
+  max_leased bigint check (max_leased >= 0),
+  lease_ms bigint check (lease_ms >= 1000),
+  log boolean,
+  keep_succeeded_s bigint not null,
+  keep_failed_s bigint not null,
+  keep_dead_s bigint not null,
+  created_at timestamptz not null
+);
+
+create table leasehold.topics (
+  name text collate "C" primary key,
+  ordered boolean not null
+);
+
+create table leasehold.lifecycles (
+  name text collate "C" not null,
+  revision bigint not null check (revision >= 1),
+  hash bytea not null check (length(hash) = 32),
+  definition text not null,
+  primary key (name, revision)
+);
+
+create table leasehold.workers (
+  id uuid primary key,
+  name text not null,
+  introduced_at timestamptz not null
+);
+
+create table leasehold.jobs (
+  id uuid primary key,
+  queue text collate "C" not null,
+  kind text collate "C" not null,
+  lifecycle text collate "C" not null,
+  revision bigint not null,
+  state text collate "C" not null
+    check (state in ('waiting', 'leased', 'succeeded', 'failed', 'dead_letter', 'cancelled')),
+  stage smallint not null check (stage >= 0),
+  priority smallint not null,
+  run_at timestamptz not null,
+  held boolean not null,
+  again boolean not null,
+  log boolean not null,
+  attempts bigint not null check (attempts >= 0),
+  attempts_max bigint not null check (attempts_max >= 1),
+  executions bigint not null check (executions >= 0),
+  claim_version bigint not null check (claim_version >= 0),
+  claim_id uuid,
+  last_verdict text collate "C",
+  worker_id uuid,
+  lease_expires_at timestamptz,
+  heartbeat_at timestamptz,
+  lease_ms bigint,
+  step bigint not null check (step >= 0),
+  cancel_requested boolean not null,
+  transition_seq bigint not null,
+  event_seq bigint not null,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  started_at timestamptz,
+  finished_at timestamptz,
+  constraint jobs_lease_exactly_when_leased check (
+    (state = 'leased') = (worker_id is not null)
+    and (worker_id is null) = (lease_expires_at is null)
+    and (worker_id is null) = (heartbeat_at is null)
+    and (worker_id is null) = (lease_ms is null)
+    and (worker_id is null or (claim_id is not null and last_verdict is null))
+  ),
+  constraint jobs_finished_exactly_when_ended check (
+    (state in ('waiting', 'leased')) = (finished_at is null)
+  )
+) with (
+  fillfactor = 70,
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_cost_delay = 0,
+  autovacuum_vacuum_insert_scale_factor = 0.1,
+  autovacuum_analyze_scale_factor = 0.05
+);
+-- The claim order within a queue.
+create index jobs_claimable on leasehold.jobs (queue, priority desc, run_at, id)
+  where state = 'waiting' and not held;
+-- Small: what is leased; expired leases are found by reading it. Holds no column a heartbeat changes.
+create index jobs_leased on leasehold.jobs (queue, id) where state = 'leased';
+-- What prune looks at.
+create index jobs_ended on leasehold.jobs (queue, state, finished_at, id)
+  where finished_at is not null;
+
+create table leasehold.requests (
+  job_id uuid primary key,
+  payload text not null,
+  hash bytea not null check (length(hash) = 32),
+  scope text collate "C" not null,
+  key text collate "C",
+  subject text collate "C",
+  subject_version bigint,
+  traceparent text,
+  constraint requests_subject_has_version check ((subject is null) = (subject_version is null))
+);
+create index requests_subject on leasehold.requests (subject, subject_version, job_id)
+  where subject is not null;
+
+create table leasehold.outcomes (
+  job_id uuid primary key,
+  checkpoint text,
+  result text,
+  failure text,
+  first_failure_at timestamptz,
+  last_failure_at timestamptz
+) with (fillfactor = 80);
+
+create table leasehold.keys (
+  scope text collate "C" not null,
+  key text collate "C" not null,
+  job_id uuid not null,
+  hash bytea not null check (length(hash) = 32),
+  expires_at timestamptz,
+  primary key (scope, key)
+);
+create index keys_expiring on leasehold.keys (expires_at) where expires_at is not null;
+
+create table leasehold.transitions (
+  job_id uuid not null,
+  sequence bigint not null,
+  at timestamptz not null,
+  verb text collate "C" not null,
+  from_status text not null,
+  to_status text not null,
+  claim_version bigint not null,
+  worker_id uuid,
+  actor text,
+  primary key (job_id, sequence)
+);
+
+create table leasehold.sequences (
+  key text collate "C" primary key,
+  last bigint not null
+);
+
+create table leasehold.events (
+  id uuid primary key,
+  topic text collate "C" not null,
+  ordering text collate "C" not null check (ordering in ('job', 'key', 'none')),
+  order_key text collate "C",
+  sequence bigint,
+  payload text not null,
+  traceparent text,
+  state text collate "C" not null
+    check (state in ('waiting', 'leased', 'delivered', 'dead_letter')),
+  ordered boolean not null,
+  run_at timestamptz not null,
+  attempts bigint not null check (attempts >= 0),
+  attempts_max bigint not null check (attempts_max >= 1),
+  claim_version bigint not null check (claim_version >= 0),
+  claim_id uuid,
+  last_verdict text collate "C",
+  worker_id uuid,
+  lease_expires_at timestamptz,
+  heartbeat_at timestamptz,
+  lease_ms bigint,
+  failure text,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  finished_at timestamptz,
+  constraint events_key_exactly_when_ordered check (
+    (ordering = 'none') = (order_key is null) and (ordering = 'none') = (sequence is null)
+  ),
+  constraint events_lease_exactly_when_leased check (
+    (state = 'leased') = (worker_id is not null)
+    and (worker_id is null) = (lease_expires_at is null)
+    and (worker_id is null) = (heartbeat_at is null)
+    and (worker_id is null) = (lease_ms is null)
+    and (worker_id is null or (claim_id is not null and last_verdict is null))
+  ),
+  constraint events_finished_exactly_when_ended check (
+    (state in ('waiting', 'leased')) = (finished_at is null)
+  )
+) with (
+  fillfactor = 70,
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_cost_delay = 0
+);
+create index events_claimable on leasehold.events (run_at, id) where state = 'waiting';
+create index events_leased on leasehold.events (id) where state = 'leased';
+-- The undelivered events of an ordering key, in order: is an earlier one still to go?
+create index events_undelivered on leasehold.events (ordering, order_key, sequence)
+  where ordered and state in ('waiting', 'leased');
+create unique index events_sequence on leasehold.events (ordering, order_key, sequence)
+  where order_key is not null;
+create index events_ended on leasehold.events (finished_at, id) where finished_at is not null;
+
+create table leasehold.dead_letters (
+  job_id uuid not null,
+  claim_version bigint not null,
+  queue text collate "C" not null,
+  kind text collate "C" not null,
+  stage text not null,
+  error_class text collate "C" not null,
+  failure text not null,
+  attempts bigint not null,
+  first_failure_at timestamptz not null,
+  last_failure_at timestamptz not null,
+  escalated boolean not null default false,
+  replayed_by uuid,
+  resolved_at timestamptz,
+  resolved_by text,
+  note text,
+  primary key (job_id, claim_version)
+);
+
+create table leasehold.tombstones (
+  job_id uuid primary key,
+  scope text collate "C" not null,
+  key text collate "C",
+  queue text collate "C" not null,
+  subject text collate "C",
+  subject_version bigint,
+  hash bytea not null check (length(hash) = 32),
+  outcome text collate "C" not null,
+  claim_version bigint not null,
+  claim_id uuid,
+  last_verdict text collate "C",
+  pruned_at timestamptz not null
+);
+create index tombstones_pruned on leasehold.tombstones (pruned_at);
+
+create table leasehold.records (
+  scope text collate "C" not null,
+  key text collate "C" not null,
+  hash bytea not null check (length(hash) = 32),
+  response text not null,
+  created_at timestamptz not null,
+  expires_at timestamptz not null,
+  primary key (scope, key)
+);
+create index records_expiring on leasehold.records (expires_at);
+
+create table leasehold.audit (
+  id uuid primary key,
+  at timestamptz not null,
+  actor text not null,
+  action text not null,
+  target text not null,
+  detail text
+);
+
+-- Read views: the stable surface for people and other programs. Tables are private.
+create view leasehold.v_jobs as
+  select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.priority, j.run_at,
+    j.held, j.attempts, j.attempts_max, j.executions, j.claim_version, j.worker_id,
+    j.lease_expires_at, j.heartbeat_at, j.cancel_requested, r.scope, r.key, r.subject,
+    r.subject_version, r.payload, o.result, o.checkpoint, o.failure, j.created_at, j.updated_at,
+    j.started_at, j.finished_at
+  from leasehold.jobs j
+    join leasehold.requests r on r.job_id = j.id
+    left join leasehold.outcomes o on o.job_id = j.id;
+create view leasehold.v_events as
+  select id, topic, ordering, order_key, sequence, payload, state, attempts, attempts_max, run_at,
+    claim_version, failure, created_at, updated_at, finished_at
+  from leasehold.events;
+create view leasehold.v_dead_letters as select * from leasehold.dead_letters;
+create view leasehold.v_queues as
+  select name, paused, max_leased, lease_ms, log, keep_succeeded_s, keep_failed_s, keep_dead_s
+  from leasehold.queues;

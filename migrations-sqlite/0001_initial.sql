@@ -1,0 +1,272 @@
+-- The first schema. Times are microseconds since 1970 in UTC; ids are 16 bytes; booleans are 0 or 1.
+-- No foreign keys: the tables live beside the user's own, and locks must stay on single rows.
+
+create table leasehold_store (
+  id integer primary key check (id = 1),
+  epoch integer not null check (epoch between 0 and 32767),
+  max_leased integer check (max_leased >= 0)
+) strict;
+insert into leasehold_store (id, epoch) values (1, 0);
+
+-- Differs: the store's clock, which the server keeps on PostgreSQL. Never goes back.
+create table leasehold_clock (
+  id integer primary key check (id = 1),
+  now_us integer not null
+) strict;
+insert into leasehold_clock (id, now_us) values (1, 0);
+
+create table leasehold_queues (
+  name text primary key,
+  paused integer not null check (paused in (0, 1)),
+  max_leased integer check (max_leased >= 0),
+  lease_ms integer check (lease_ms >= 1000),
+  log integer check (log in (0, 1)),
+  keep_succeeded_s integer not null,
+  keep_failed_s integer not null,
+  keep_dead_s integer not null,
+  created_at integer not null
+) strict;
+
+create table leasehold_topics (
+  name text primary key,
+  ordered integer not null check (ordered in (0, 1))
+) strict;
+
+create table leasehold_lifecycles (
+  name text not null,
+  revision integer not null check (revision >= 1),
+  hash blob not null check (length(hash) = 32),
+  definition text not null,
+  primary key (name, revision)
+) strict;
+
+create table leasehold_workers (
+  id blob primary key,
+  name text not null,
+  introduced_at integer not null
+) strict;
+
+create table leasehold_jobs (
+  id blob primary key,
+  queue text not null,
+  kind text not null,
+  lifecycle text not null,
+  revision integer not null,
+  state text not null
+    check (state in ('waiting', 'leased', 'succeeded', 'failed', 'dead_letter', 'cancelled')),
+  stage integer not null check (stage >= 0),
+  priority integer not null,
+  run_at integer not null,
+  held integer not null check (held in (0, 1)),
+  again integer not null check (again in (0, 1)),
+  log integer not null check (log in (0, 1)),
+  attempts integer not null check (attempts >= 0),
+  attempts_max integer not null check (attempts_max >= 1),
+  executions integer not null check (executions >= 0),
+  claim_version integer not null check (claim_version >= 0),
+  claim_id blob,
+  last_verdict text,
+  worker_id blob,
+  lease_expires_at integer,
+  heartbeat_at integer,
+  lease_ms integer,
+  step integer not null check (step >= 0),
+  cancel_requested integer not null check (cancel_requested in (0, 1)),
+  transition_seq integer not null,
+  event_seq integer not null,
+  created_at integer not null,
+  updated_at integer not null,
+  started_at integer,
+  finished_at integer,
+  constraint jobs_lease_exactly_when_leased check (
+    (state = 'leased') = (worker_id is not null)
+    and (worker_id is null) = (lease_expires_at is null)
+    and (worker_id is null) = (heartbeat_at is null)
+    and (worker_id is null) = (lease_ms is null)
+    and (worker_id is null or (claim_id is not null and last_verdict is null))
+  ),
+  constraint jobs_finished_exactly_when_ended check (
+    (state in ('waiting', 'leased')) = (finished_at is null)
+  )
+) strict;
+-- The claim order within a queue.
+create index leasehold_jobs_claimable on leasehold_jobs (queue, priority desc, run_at, id)
+  where state = 'waiting' and held = 0;
+-- Small: what is leased; expired leases are found by reading it. Holds no column a heartbeat changes.
+create index leasehold_jobs_leased on leasehold_jobs (queue, id) where state = 'leased';
+-- What prune looks at.
+create index leasehold_jobs_ended on leasehold_jobs (queue, state, finished_at, id)
+  where finished_at is not null;
+
+create table leasehold_requests (
+  job_id blob primary key,
+  payload text not null,
+  hash blob not null check (length(hash) = 32),
+  scope text not null,
+  key text,
+  subject text,
+  subject_version integer,
+  traceparent text,
+  constraint requests_subject_has_version check ((subject is null) = (subject_version is null))
+) strict;
+create index leasehold_requests_subject on leasehold_requests (subject, subject_version, job_id)
+  where subject is not null;
+
+create table leasehold_outcomes (
+  job_id blob primary key,
+  checkpoint text,
+  result text,
+  failure text,
+  first_failure_at integer,
+  last_failure_at integer
+) strict;
+
+create table leasehold_keys (
+  scope text not null,
+  key text not null,
+  job_id blob not null,
+  hash blob not null check (length(hash) = 32),
+  expires_at integer,
+  primary key (scope, key)
+) strict;
+create index leasehold_keys_expiring on leasehold_keys (expires_at) where expires_at is not null;
+
+create table leasehold_transitions (
+  job_id blob not null,
+  sequence integer not null,
+  at integer not null,
+  verb text not null,
+  from_status text not null,
+  to_status text not null,
+  claim_version integer not null,
+  worker_id blob,
+  actor text,
+  primary key (job_id, sequence)
+) strict;
+
+create table leasehold_sequences (
+  key text primary key,
+  last integer not null
+) strict;
+
+create table leasehold_events (
+  id blob primary key,
+  topic text not null,
+  ordering text not null check (ordering in ('job', 'key', 'none')),
+  order_key text,
+  sequence integer,
+  payload text not null,
+  traceparent text,
+  state text not null
+    check (state in ('waiting', 'leased', 'delivered', 'dead_letter')),
+  ordered integer not null check (ordered in (0, 1)),
+  run_at integer not null,
+  attempts integer not null check (attempts >= 0),
+  attempts_max integer not null check (attempts_max >= 1),
+  claim_version integer not null check (claim_version >= 0),
+  claim_id blob,
+  last_verdict text,
+  worker_id blob,
+  lease_expires_at integer,
+  heartbeat_at integer,
+  lease_ms integer,
+  failure text,
+  created_at integer not null,
+  updated_at integer not null,
+  finished_at integer,
+  constraint events_key_exactly_when_ordered check (
+    (ordering = 'none') = (order_key is null) and (ordering = 'none') = (sequence is null)
+  ),
+  constraint events_lease_exactly_when_leased check (
+    (state = 'leased') = (worker_id is not null)
+    and (worker_id is null) = (lease_expires_at is null)
+    and (worker_id is null) = (heartbeat_at is null)
+    and (worker_id is null) = (lease_ms is null)
+    and (worker_id is null or (claim_id is not null and last_verdict is null))
+  ),
+  constraint events_finished_exactly_when_ended check (
+    (state in ('waiting', 'leased')) = (finished_at is null)
+  )
+) strict;
+create index leasehold_events_claimable on leasehold_events (run_at, id) where state = 'waiting';
+create index leasehold_events_leased on leasehold_events (id) where state = 'leased';
+-- The undelivered events of an ordering key, in order: is an earlier one still to go?
+create index leasehold_events_undelivered on leasehold_events (ordering, order_key, sequence)
+  where ordered = 1 and state in ('waiting', 'leased');
+create unique index leasehold_events_sequence on leasehold_events (ordering, order_key, sequence)
+  where order_key is not null;
+create index leasehold_events_ended on leasehold_events (finished_at, id) where finished_at is not null;
+
+create table leasehold_dead_letters (
+  job_id blob not null,
+  claim_version integer not null,
+  queue text not null,
+  kind text not null,
+  stage text not null,
+  error_class text not null,
+  failure text not null,
+  attempts integer not null,
+  first_failure_at integer not null,
+  last_failure_at integer not null,
+  escalated integer not null default 0 check (escalated in (0, 1)),
+  replayed_by blob,
+  resolved_at integer,
+  resolved_by text,
+  note text,
+  primary key (job_id, claim_version)
+) strict;
+
+create table leasehold_tombstones (
+  job_id blob primary key,
+  scope text not null,
+  key text,
+  queue text not null,
+  subject text,
+  subject_version integer,
+  hash blob not null check (length(hash) = 32),
+  outcome text not null,
+  claim_version integer not null,
+  claim_id blob,
+  last_verdict text,
+  pruned_at integer not null
+) strict;
+create index leasehold_tombstones_pruned on leasehold_tombstones (pruned_at);
+
+create table leasehold_records (
+  scope text not null,
+  key text not null,
+  hash blob not null check (length(hash) = 32),
+  response text not null,
+  created_at integer not null,
+  expires_at integer not null,
+  primary key (scope, key)
+) strict;
+create index leasehold_records_expiring on leasehold_records (expires_at);
+
+create table leasehold_audit (
+  id blob primary key,
+  at integer not null,
+  actor text not null,
+  action text not null,
+  target text not null,
+  detail text
+) strict;
+
+-- Read views: the stable surface for people and other programs. Tables are private.
+create view leasehold_v_jobs as
+  select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.priority, j.run_at,
+    j.held, j.attempts, j.attempts_max, j.executions, j.claim_version, j.worker_id,
+    j.lease_expires_at, j.heartbeat_at, j.cancel_requested, r.scope, r.key, r.subject,
+    r.subject_version, r.payload, o.result, o.checkpoint, o.failure, j.created_at, j.updated_at,
+    j.started_at, j.finished_at
+  from leasehold_jobs j
+    join leasehold_requests r on r.job_id = j.id
+    left join leasehold_outcomes o on o.job_id = j.id;
+create view leasehold_v_events as
+  select id, topic, ordering, order_key, sequence, payload, state, attempts, attempts_max, run_at,
+    claim_version, failure, created_at, updated_at, finished_at
+  from leasehold_events;
+create view leasehold_v_dead_letters as select * from leasehold_dead_letters;
+create view leasehold_v_queues as
+  select name, paused, max_leased, lease_ms, log, keep_succeeded_s, keep_failed_s, keep_dead_s
+  from leasehold_queues;
