@@ -1,1 +1,78 @@
-//! placeholder
+//! The conformance suite: what every store of Leasehold must do, as scenarios over the seam alone.
+//!
+//! Owns the scenarios, and how they become one test line per engine and scenario. Refuses to know
+//! which engine it is talking to.
+
+mod lab;
+mod scenarios;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use leasehold_core::lab::LabStore;
+use leasehold_core::{Error, ErrorKind, Result};
+use libtest_mimic::{Failed, Trial};
+
+pub use lab::Lab;
+
+/// Opens stores of one engine for the suite.
+#[async_trait]
+pub trait Harness: Send + Sync + 'static {
+    /// The engine's name in test lines.
+    fn name(&self) -> &'static str;
+
+    /// A fresh, empty store with a manual clock.
+    ///
+    /// # Errors
+    /// What the engine says.
+    async fn store(&self) -> Result<Arc<dyn LabStore>>;
+}
+
+/// What a scenario runs to.
+pub type Run<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+
+/// One rule, played on one fresh store.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Group and assertion, such as `settle::stale_fence_changes_nothing`.
+    pub name: &'static str,
+    /// Plays it.
+    pub run: for<'a> fn(&'a Lab) -> Run<'a>,
+}
+
+/// Every scenario, in the order of the groups.
+pub fn scenarios() -> Vec<Scenario> {
+    scenarios::GROUPS.iter().flat_map(|group| group.iter().copied()).collect()
+}
+
+/// One trial per scenario on one engine.
+pub fn trials(harness: &Arc<dyn Harness>) -> Vec<Trial> {
+    let trial = |scenario: Scenario| {
+        let harness = Arc::clone(harness);
+        let name = format!("{}::{}", harness.name(), scenario.name);
+        Trial::test(name, move || play(&*harness, scenario).map_err(Failed::from))
+    };
+    scenarios().into_iter().map(trial).collect()
+}
+
+/// One ignored trial per scenario, for an engine that cannot be reached here.
+pub fn ignored(engine: &str) -> Vec<Trial> {
+    let trial = |scenario: Scenario| {
+        let name = format!("{engine}::{}", scenario.name);
+        Trial::test(name, || Err(Failed::from("the engine cannot be reached")))
+            .with_ignored_flag(true)
+    };
+    scenarios().into_iter().map(trial).collect()
+}
+
+fn play(harness: &dyn Harness, scenario: Scenario) -> Result<()> {
+    let build = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = build.map_err(|e| {
+        Error::new(ErrorKind::Unavailable, "conformance", "no runtime").with_source(e)
+    })?;
+    runtime.block_on(async {
+        let lab = Lab::new(harness.store().await?)?;
+        (scenario.run)(&lab).await
+    })
+}

@@ -1,0 +1,75 @@
+//! Owns what enqueue promises: ids, keys, limits, and all or nothing for invalid input.
+
+use std::time::Duration;
+
+use leasehold_core::{ErrorKind, IdempotencyKey, Result, State, StoreExt};
+
+use super::group;
+use crate::lab::{Lab, job, json};
+
+group!("enqueue": new_job_waits, same_id_is_the_same_job, same_key_same_request_is_the_same_job,
+    same_key_other_request_conflicts, invalid_item_leaves_nothing, delay_puts_the_first_claim_off);
+
+fn key() -> IdempotencyKey {
+    IdempotencyKey::new("invoice-7").expect("a key")
+}
+
+/// A new job waits, due at once, with nothing spent.
+async fn new_job_waits(lab: &Lab) -> Result<()> {
+    let answer = lab.enqueue_one(job(1)).await?;
+    assert!(answer.is_new());
+    let row = lab.row(answer.job()).await?;
+    assert_eq!((row.state, row.attempts, row.executions), (State::Waiting, 0, 0));
+    assert_eq!(row.run_at, lab.clock().now());
+    Ok(())
+}
+
+/// The same value sent twice is one job.
+async fn same_id_is_the_same_job(lab: &Lab) -> Result<()> {
+    let new = job(1);
+    let first = lab.enqueue_one(new.clone()).await?;
+    let before = lab.dump().await?;
+    let second = lab.enqueue_one(new).await?;
+    assert!(!second.is_new());
+    assert_eq!(second.job(), first.job());
+    lab.assert_unchanged(&before).await
+}
+
+/// The same key with the same request answers with the job that has it.
+async fn same_key_same_request_is_the_same_job(lab: &Lab) -> Result<()> {
+    let first = lab.enqueue_one(job(1).key(key())).await?;
+    let before = lab.dump().await?;
+    let second = lab.enqueue_one(job(1).key(key())).await?;
+    assert!(!second.is_new());
+    assert_eq!(second.job(), first.job());
+    lab.assert_unchanged(&before).await
+}
+
+/// The same key with another request is that item's conflict; the others are enqueued.
+async fn same_key_other_request_conflicts(lab: &Lab) -> Result<()> {
+    let first = lab.add(job(1).key(key())).await?;
+    let other = job(3);
+    let answers = lab.enqueue(vec![job(2).key(key()), other.clone()]).await?;
+    let error = answers[0].as_ref().expect_err("a conflict");
+    assert_eq!((error.kind(), error.existing_job()), (ErrorKind::Conflict, Some(first)));
+    assert_eq!(lab.row(other.id).await?.payload, json(3));
+    Ok(())
+}
+
+/// One invalid item refuses the batch whole.
+async fn invalid_item_leaves_nothing(lab: &Lab) -> Result<()> {
+    let before = lab.dump().await?;
+    let error = lab.enqueue(vec![job(1), job(2).max_attempts(0)]).await.expect_err("invalid");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    lab.assert_unchanged(&before).await
+}
+
+/// A delayed job is not claimed before its time, and is claimed at it.
+async fn delay_puts_the_first_claim_off(lab: &Lab) -> Result<()> {
+    let id = lab.add(job(1).delay(Duration::from_secs(10))).await?;
+    lab.advance(9);
+    assert!(lab.take(1).await?.is_empty());
+    lab.advance(1);
+    assert_eq!(lab.take_one().await?.job.id, id);
+    Ok(())
+}

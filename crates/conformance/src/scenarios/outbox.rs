@@ -1,0 +1,49 @@
+//! Owns what the outbox promises: order within a key, and one delivery at a time.
+
+use leasehold_core::{EventSettlement, EventVerdict, OrderKey, Ordering, Result, StoreExt};
+
+use super::group;
+use crate::lab::{Lab, event, passing};
+
+group!("outbox": head_of_line_holds_back_the_key, dead_letter_releases_those_behind,
+    same_event_is_published_once);
+
+fn ordering() -> Ordering {
+    Ordering::Key(OrderKey::new("customer-7").expect("a key"))
+}
+
+/// Only the first undelivered event of a key can be claimed.
+async fn head_of_line_holds_back_the_key(lab: &Lab) -> Result<()> {
+    let events = vec![event(1).ordering(ordering()), event(2).ordering(ordering())];
+    let ids = [events[0].id, events[1].id];
+    lab.publish(events).await?;
+    for id in ids {
+        let claims = lab.take_events(9).await?;
+        assert_eq!(claims.iter().map(|claim| claim.fence.event()).collect::<Vec<_>>(), [id]);
+        assert!(lab.take_events(9).await?.is_empty());
+        lab.settle_event(EventSettlement::new(claims[0].fence, EventVerdict::Delivered)).await?;
+    }
+    Ok(())
+}
+
+/// A dead-lettered event lets the next of its key go.
+async fn dead_letter_releases_those_behind(lab: &Lab) -> Result<()> {
+    let next = event(2).ordering(ordering());
+    lab.publish(vec![event(1).ordering(ordering()), next.clone()]).await?;
+    let first = lab.take_events(1).await?.remove(0);
+    let verdict = EventVerdict::DeadLetter { failure: passing() };
+    lab.settle_event(EventSettlement::new(first.fence, verdict)).await?;
+    let claims = lab.take_events(9).await?;
+    assert_eq!(claims.iter().map(|claim| claim.fence.event()).collect::<Vec<_>>(), [next.id]);
+    Ok(())
+}
+
+/// A known event answers with itself and writes nothing.
+async fn same_event_is_published_once(lab: &Lab) -> Result<()> {
+    let new = event(1).ordering(ordering());
+    let first = lab.publish_one(new.clone()).await?;
+    let before = lab.dump().await?;
+    let again = lab.publish_one(new).await?;
+    assert_eq!((first.is_new, again.is_new, again.sequence), (true, false, first.sequence));
+    lab.assert_unchanged(&before).await
+}
