@@ -2,6 +2,7 @@
 
 mod claim;
 mod enqueue;
+mod joined;
 mod outbox;
 mod settle;
 
@@ -19,5 +20,10 @@ macro_rules! group {
 pub(crate) use group;
 
 /// Every group.
-pub(crate) const GROUPS: &[&[Scenario]] =
-    &[enqueue::SCENARIOS, claim::SCENARIOS, settle::SCENARIOS, outbox::SCENARIOS];
+pub(crate) const GROUPS: &[&[Scenario]] = &[
+    enqueue::SCENARIOS,
+    claim::SCENARIOS,
+    settle::SCENARIOS,
+    outbox::SCENARIOS,
+    joined::SCENARIOS,
+];

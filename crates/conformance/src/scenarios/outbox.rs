@@ -8,7 +8,7 @@ use crate::lab::{Lab, event, passing};
 group!("outbox": head_of_line_holds_back_the_key, dead_letter_releases_those_behind,
     same_event_is_published_once);
 
-fn ordering() -> Ordering {
+pub(super) fn ordering() -> Ordering {
     Ordering::Key(OrderKey::new("customer-7").expect("a key"))
 }
 
