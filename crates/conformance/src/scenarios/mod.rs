@@ -5,6 +5,7 @@ mod enqueue;
 mod joined;
 mod outbox;
 mod settle;
+mod upkeep;
 
 use crate::Scenario;
 
@@ -26,4 +27,5 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     settle::SCENARIOS,
     outbox::SCENARIOS,
     joined::SCENARIOS,
+    upkeep::SCENARIOS,
 ];

@@ -1,0 +1,106 @@
+//! Owns what records, prune and paging promise.
+
+use std::time::Duration;
+
+use leasehold_core::{
+    ErrorKind, IdempotencyKey, JobFilter, Once, Paging, PruneRequest, Remembered, RequestHash,
+    Result, Scope, Settlement, StoreExt, Verdict,
+};
+
+use super::group;
+use crate::lab::{Lab, job, json};
+
+group!("upkeep": live_jobs_are_never_pruned, tombstone_answers_the_repeated_settle,
+    pages_neither_skip_nor_repeat, page_size_is_bounded, record_answers_once,
+    record_of_another_request_conflicts, stats_count_each_state);
+
+/// Prune leaves waiting and leased jobs alone, however old.
+async fn live_jobs_are_never_pruned(lab: &Lab) -> Result<()> {
+    let _held = lab.claimed().await?;
+    lab.add(job(2)).await?;
+    lab.advance(400 * 24 * 3600);
+    let pruned = lab.prune(PruneRequest::new().older_than(Duration::ZERO)).await?;
+    assert_eq!(pruned.jobs, 0);
+    assert_eq!(lab.jobs(JobFilter::default(), Paging::first(9)).await?.items.len(), 2);
+    Ok(())
+}
+
+/// The settlement of a pruned job can still be repeated.
+async fn tombstone_answers_the_repeated_settle(lab: &Lab) -> Result<()> {
+    let claim = lab.claimed().await?;
+    let done = Settlement::new(claim.fence, Verdict::Succeed { result: None });
+    lab.settle_one(done.clone()).await?;
+    lab.advance(60);
+    let pruned = lab.prune(PruneRequest::new().older_than(Duration::from_secs(1))).await?;
+    assert_eq!(pruned.jobs, 1);
+    assert!(lab.job(claim.job.id).await?.is_none());
+    let before = lab.dump().await?;
+    assert!(lab.settle_one(done).await?.repeated);
+    lab.assert_unchanged(&before).await
+}
+
+/// Pages give every job once, in id order.
+async fn pages_neither_skip_nor_repeat(lab: &Lab) -> Result<()> {
+    let mut expected = Vec::new();
+    for number in 0..7 {
+        expected.push(lab.add(job(number)).await?);
+    }
+    expected.sort_unstable();
+    let (mut found, mut paging) = (Vec::new(), Paging::first(3));
+    loop {
+        let page = lab.jobs(JobFilter::default(), paging).await?;
+        found.extend(page.items.iter().map(|row| row.id));
+        match page.next {
+            Some(cursor) => paging = Paging::first(3).after(cursor),
+            None => break,
+        }
+        assert!(found.len() <= expected.len(), "the pages do not end");
+    }
+    assert_eq!(found, expected);
+    Ok(())
+}
+
+/// A page of no rows or of too many is refused.
+async fn page_size_is_bounded(lab: &Lab) -> Result<()> {
+    for size in [0, 1001] {
+        let error = lab.jobs(JobFilter::default(), Paging::first(size)).await.expect_err("invalid");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+    }
+    Ok(())
+}
+
+fn once(number: i64, response: i64) -> Once {
+    let key = IdempotencyKey::new("payment-7").expect("a key");
+    let hash = RequestHash::of_job("pay", "default", &json(number));
+    Once::new(Scope::global(), key, hash, json(response))
+}
+
+/// The first answer to a request is the answer to its repeats.
+async fn record_answers_once(lab: &Lab) -> Result<()> {
+    assert_eq!(lab.once(once(1, 10)).await?, Remembered::New);
+    let before = lab.dump().await?;
+    assert_eq!(lab.once(once(1, 20)).await?, Remembered::Stored(json(10)));
+    lab.assert_unchanged(&before).await
+}
+
+/// A record's key under another request is a conflict and writes nothing.
+async fn record_of_another_request_conflicts(lab: &Lab) -> Result<()> {
+    lab.once(once(1, 10)).await?;
+    let before = lab.dump().await?;
+    let error = lab.once(once(2, 10)).await.expect_err("a conflict");
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    lab.assert_unchanged(&before).await
+}
+
+/// Stats count the jobs of a queue by where they are.
+async fn stats_count_each_state(lab: &Lab) -> Result<()> {
+    let done = lab.claimed().await?;
+    lab.succeed(done.fence).await?;
+    let held = lab.claimed().await?;
+    lab.add(job(3)).await?;
+    lab.add(job(4).delay(Duration::from_secs(60))).await?;
+    let stats = lab.stats().await?;
+    let queue = stats.queue(&held.job.queue).expect("the default queue");
+    assert_eq!((queue.ready, queue.later, queue.leased, queue.succeeded), (1, 1, 1, 1));
+    Ok(())
+}
