@@ -3,6 +3,7 @@
 mod claim;
 mod enqueue;
 mod joined;
+mod lifecycles;
 mod outbox;
 mod settle;
 mod upkeep;
@@ -28,4 +29,5 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     outbox::SCENARIOS,
     joined::SCENARIOS,
     upkeep::SCENARIOS,
+    lifecycles::SCENARIOS,
 ];
