@@ -1,0 +1,159 @@
+//! Owns how a worker is put together: queues, handlers, slots, lease, retry policy.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use leasehold_core::{
+    Failure, FailureCode, JobKind, LeaseLength, Lifecycle, QueueName, RetryPolicy, Store, WorkerId,
+};
+use serde::de::DeserializeOwned;
+
+use super::context::Context;
+use super::handler::{Handled, HandlerError};
+
+type Answer = BoxFuture<'static, Result<Handled, HandlerError>>;
+
+/// One kind's handler.
+#[derive(Clone)]
+pub(super) struct Handler {
+    pub(super) run: Arc<dyn Fn(Context) -> Answer + Send + Sync>,
+    pub(super) idempotent: bool,
+}
+
+impl fmt::Debug for Handler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handler").field("idempotent", &self.idempotent).finish_non_exhaustive()
+    }
+}
+
+/// Runs the handlers of some queues. See [`Worker::builder`].
+#[derive(Debug)]
+pub struct Worker {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) id: WorkerId,
+    pub(super) queues: Vec<QueueName>,
+    pub(super) handlers: HashMap<JobKind, Handler>,
+    pub(super) lifecycles: Vec<Lifecycle>,
+    pub(super) slots: usize,
+    pub(super) lease: LeaseLength,
+    pub(super) retry: RetryPolicy,
+    pub(super) grace: Duration,
+}
+
+impl Worker {
+    /// Begins a worker: 4 slots, leases of 30 s, 20 s to shut down.
+    pub fn builder(store: Arc<dyn Store>) -> WorkerBuilder {
+        let worker = Self {
+            store,
+            id: WorkerId::new(),
+            queues: Vec::new(),
+            handlers: HashMap::new(),
+            lifecycles: Vec::new(),
+            slots: 4,
+            lease: LeaseLength::DEFAULT,
+            retry: RetryPolicy::default(),
+            grace: Duration::from_secs(20),
+        };
+        WorkerBuilder { worker, last: None }
+    }
+
+    /// The id of this worker, new at every start.
+    pub fn id(&self) -> WorkerId {
+        self.id
+    }
+}
+
+/// Puts a [`Worker`] together.
+#[derive(Debug)]
+pub struct WorkerBuilder {
+    worker: Worker,
+    last: Option<JobKind>,
+}
+
+impl WorkerBuilder {
+    /// Adds a queue; earlier ones are asked first. `default` when none is added.
+    #[must_use]
+    pub fn queue(mut self, queue: QueueName) -> Self {
+        self.worker.queues.push(queue);
+        self
+    }
+
+    /// Adds the handler of a kind; its payload is read into `T`.
+    #[must_use]
+    pub fn handler<T, H, F>(mut self, kind: JobKind, run: H) -> Self
+    where
+        T: DeserializeOwned + Send + 'static,
+        H: Fn(Context, T) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Handled, HandlerError>> + Send + 'static,
+    {
+        let run = move |context: Context| match context.payload().read::<T>() {
+            Ok(payload) => run(context, payload).boxed(),
+            Err(error) => {
+                let failure = Failure::new(FailureCode::SchemaInvalid, error.to_string());
+                std::future::ready(Err(HandlerError::of(failure))).boxed()
+            }
+        };
+        let handler = Handler { run: Arc::new(run), idempotent: false };
+        self.worker.handlers.insert(kind.clone(), handler);
+        self.last = Some(kind);
+        self
+    }
+
+    /// Declares the handler added last idempotent: its conflicts are tried again.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        let last = self.last.as_ref().and_then(|kind| self.worker.handlers.get_mut(kind));
+        if let Some(handler) = last {
+            handler.idempotent = true;
+        }
+        self
+    }
+
+    /// Registers a lifecycle when the worker starts.
+    #[must_use]
+    pub fn lifecycle(mut self, lifecycle: Lifecycle) -> Self {
+        self.worker.lifecycles.push(lifecycle);
+        self
+    }
+
+    /// Sets how many jobs run at once; 0 counts as 1.
+    #[must_use]
+    pub fn slots(mut self, slots: usize) -> Self {
+        self.worker.slots = slots.max(1);
+        self
+    }
+
+    /// Sets the lease of every claim.
+    #[must_use]
+    pub fn lease(mut self, lease: LeaseLength) -> Self {
+        self.worker.lease = lease;
+        self
+    }
+
+    /// Sets the waits between attempts.
+    #[must_use]
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.worker.retry = retry;
+        self
+    }
+
+    /// Sets how long a shutdown waits for handlers, over all queues together.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.worker.grace = grace;
+        self
+    }
+
+    /// Ends the building.
+    #[must_use]
+    pub fn build(mut self) -> Worker {
+        if self.worker.queues.is_empty() {
+            self.worker.queues.push(QueueName::default_queue());
+        }
+        self.worker
+    }
+}

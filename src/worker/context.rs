@@ -1,0 +1,122 @@
+//! Owns what a handler sees of its claim. Every write it offers goes through the fence.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use leasehold_core::{
+    ClaimedJob, Error, ErrorKind, Fence, Json, NewEvent, Progress, Result, StageName, Store,
+    StoreExt,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::lane::Leases;
+
+/// What a handler works with: the job, its fence, its lease. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Context(pub(super) Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) leases: Arc<Leases>,
+    pub(super) fence: Fence,
+    pub(super) job: ClaimedJob,
+    pub(super) stop: CancellationToken,
+    pub(super) events: Mutex<Vec<NewEvent>>,
+    pub(super) step: tokio::sync::Mutex<u32>,
+}
+
+impl Context {
+    /// The job in hand.
+    pub fn job(&self) -> &ClaimedJob {
+        &self.0.job
+    }
+
+    /// The payload, byte for byte.
+    pub fn payload(&self) -> &Json {
+        &self.0.job.payload
+    }
+
+    /// The proof of this claim.
+    pub fn fence(&self) -> Fence {
+        self.0.fence
+    }
+
+    /// The rising number for systems downstream.
+    pub fn fencing_token(&self) -> i64 {
+        self.0.fence.fencing_token()
+    }
+
+    /// When the lease ends unless renewed, by the monotonic clock; `None` once it is lost.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.0.leases.ends(&self.0.fence)
+    }
+
+    /// Is cancelled when the handler should stop: lease lost, cancel requested, shutdown.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.0.stop
+    }
+
+    /// Refuses unless the lease lasts at least `margin` from now.
+    ///
+    /// # Errors
+    /// `FenceLost` when it does not.
+    pub fn ensure_live(&self, margin: Duration) -> Result<()> {
+        match self.deadline() {
+            Some(ends) if ends.saturating_duration_since(Instant::now()) >= margin => Ok(()),
+            _ => {
+                let why =
+                    format!("job {}: less than {margin:?} of the lease is left", self.0.job.id);
+                Err(Error::new(ErrorKind::FenceLost, "ensure live", why))
+            }
+        }
+    }
+
+    /// Keeps an event for the next progress or the settlement, whichever comes first.
+    pub fn publish(&self, event: NewEvent) {
+        self.0.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+
+    /// Stores what a later execution should find, with the events published so far.
+    ///
+    /// # Errors
+    /// As [`Store::progress`], per item.
+    pub async fn checkpoint(&self, checkpoint: Json) -> Result<()> {
+        self.report(|progress| progress.checkpoint(checkpoint)).await
+    }
+
+    /// Goes on to the next stage, with the events published so far.
+    ///
+    /// # Errors
+    /// As [`Store::progress`], per item.
+    pub async fn advance(&self, stage: StageName) -> Result<()> {
+        self.report(|progress| progress.advance(stage)).await
+    }
+
+    pub(super) fn take_events(&self) -> Vec<NewEvent> {
+        std::mem::take(&mut *self.0.events.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sends one numbered report; after a lost reply the same number and data are sent again.
+    async fn report(&self, fill: impl FnOnce(Progress) -> Progress) -> Result<()> {
+        let mut step = self.0.step.lock().await;
+        let mut progress = fill(Progress::new(self.0.fence, *step + 1));
+        progress.events = self.take_events();
+        loop {
+            match self.0.store.progress_one(progress.clone()).await {
+                Ok(()) => {
+                    *step += 1;
+                    return Ok(());
+                }
+                Err(error) if error.is_retryable() && self.deadline().is_some() => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => {
+                    let mut kept = self.0.events.lock().unwrap_or_else(PoisonError::into_inner);
+                    kept.splice(0..0, progress.events);
+                    return Err(error);
+                }
+            }
+        }
+    }
+}

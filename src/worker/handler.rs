@@ -1,0 +1,137 @@
+//! Owns what a handler gives back, and how that becomes a verdict. Refuses to know how a verdict
+//! is sent.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use leasehold_core::retry::random_unit;
+use leasehold_core::{
+    Failure, FailureCode, Fence, Json, NewEvent, NewJob, Result, RetryPolicy, Settlement, Verdict,
+};
+use serde::Serialize;
+
+/// How a handler ended well.
+#[derive(Debug)]
+#[must_use]
+pub struct Handled {
+    end: End,
+    events: Vec<NewEvent>,
+    jobs: Vec<NewJob>,
+}
+
+#[derive(Debug)]
+enum End {
+    Done(Option<Result<Json>>),
+    Snooze(Duration),
+    Cancel(Option<String>),
+}
+
+impl Handled {
+    fn ended(end: End) -> Self {
+        Self { end, events: Vec::new(), jobs: Vec::new() }
+    }
+
+    /// Ends the job well, without a result.
+    pub fn done() -> Self {
+        Self::ended(End::Done(None))
+    }
+
+    /// Ends the job well; a result that is no storable JSON dead-letters it (`RESULT_INVALID`).
+    pub fn done_with<T: Serialize + ?Sized>(result: &T) -> Self {
+        Self::ended(End::Done(Some(Json::of(result))))
+    }
+
+    /// Puts the job off; the attempt does not count.
+    pub fn snooze(delay: Duration) -> Self {
+        Self::ended(End::Snooze(delay))
+    }
+
+    /// Calls the job off.
+    pub fn cancel(reason: impl Into<String>) -> Self {
+        Self::ended(End::Cancel(Some(reason.into())))
+    }
+
+    /// Adds an event that is published together with the end.
+    pub fn event(mut self, event: NewEvent) -> Self {
+        self.events.push(event);
+        self
+    }
+
+    /// Adds a job that is enqueued together with the end.
+    pub fn job(mut self, job: NewJob) -> Self {
+        self.jobs.push(job);
+        self
+    }
+
+    pub(super) fn into_settlement(self, fence: Fence) -> Settlement {
+        let verdict = match self.end {
+            End::Done(None) => Verdict::Succeed { result: None },
+            End::Done(Some(Ok(json))) => Verdict::Succeed { result: Some(json) },
+            End::Done(Some(Err(error))) => {
+                let failure = Failure::new(FailureCode::ResultInvalid, error.to_string());
+                return Settlement::new(fence, Verdict::Retry { failure, delay: None });
+            }
+            End::Snooze(delay) => Verdict::Snooze { delay },
+            End::Cancel(reason) => Verdict::Cancel { reason },
+        };
+        let mut settlement = Settlement::new(fence, verdict);
+        settlement.events = self.events;
+        settlement.jobs = self.jobs;
+        settlement
+    }
+}
+
+/// How a handler failed; every error converts into one with `?`.
+pub struct HandlerError(Box<Failure>);
+
+impl HandlerError {
+    /// The failure that will be stored.
+    pub fn failure(&self) -> &Failure {
+        &self.0
+    }
+
+    pub(super) fn of(failure: Failure) -> Self {
+        Self(Box::new(failure))
+    }
+
+    /// Turns the failure into a verdict: the store ends what is not retryable or has no budget.
+    pub(super) fn into_verdict(
+        self,
+        attempt: u32,
+        idempotent: bool,
+        retry: &RetryPolicy,
+    ) -> Verdict {
+        let failure = *self.0;
+        if failure.class().retries_need_idempotence() && !idempotent {
+            return Verdict::DeadLetter { failure };
+        }
+        let delay = retry.delay(attempt, &failure, random_unit());
+        Verdict::Retry { failure, delay: Some(delay) }
+    }
+}
+
+impl fmt::Debug for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HandlerError").field(&self.0).finish()
+    }
+}
+
+impl<E: StdError + Send + Sync + 'static> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        let error: Box<dyn StdError + Send + Sync> = Box::new(error);
+        match error.downcast::<Failure>() {
+            Ok(failure) => Self(failure),
+            Err(error) => {
+                let mut chain = error.to_string();
+                let mut source = error.source();
+                while let Some(cause) = source {
+                    chain.push_str(&format!("\ncaused by: {cause}"));
+                    source = cause.source();
+                }
+                let failure = Failure::new(FailureCode::HandlerFailed, error.to_string());
+                Self::of(failure.with_stack(chain))
+            }
+        }
+    }
+}

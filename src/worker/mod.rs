@@ -1,0 +1,15 @@
+//! Owns the worker: claims as many jobs as it has free slots, runs their handlers, keeps their
+//! leases, settles them. It refuses to know any engine; it speaks to a `Store`.
+
+mod builder;
+mod context;
+mod handler;
+mod lane;
+mod run;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+pub use builder::{Worker, WorkerBuilder};
+pub use context::Context;
+pub use handler::{Handled, HandlerError};
