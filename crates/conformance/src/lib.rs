@@ -3,6 +3,7 @@
 //! Owns the scenarios, and how they become one test line per engine and scenario. Refuses to know
 //! which engine it is talking to.
 
+pub mod history;
 mod lab;
 mod scenarios;
 

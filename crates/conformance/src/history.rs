@@ -1,0 +1,88 @@
+//! Owns the judgement over what concurrent workers saw: claims and settlements, in any order of
+//! arrival. Refuses to know how they came about.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use leasehold_core::{ClaimId, Fence, JobId};
+
+/// One thing a worker saw.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen {
+    /// A claim was answered.
+    Claimed(Fence),
+    /// A settlement was accepted for the first time (not as a repeat).
+    Settled(Fence),
+}
+
+/// What is wrong with a history; empty when nothing is.
+///
+/// `ended` are the jobs that the store says have ended; each must have a settlement here.
+pub fn faults(history: &[Seen], ended: &[JobId]) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut holders: BTreeMap<(JobId, i64), ClaimId> = BTreeMap::new();
+    let mut latest: BTreeMap<JobId, i64> = BTreeMap::new();
+    let mut settled: BTreeSet<(JobId, i64)> = BTreeSet::new();
+    for seen in history {
+        match seen {
+            Seen::Claimed(fence) => {
+                let at = (fence.job(), fence.version().get());
+                match holders.insert(at, fence.claim()) {
+                    Some(other) if other != fence.claim() => {
+                        out.push(format!("job {} version {} has two holders", at.0, at.1));
+                    }
+                    _ => {}
+                }
+                let last = latest.entry(at.0).or_insert(at.1);
+                *last = (*last).max(at.1);
+            }
+            Seen::Settled(fence) => {
+                let at = (fence.job(), fence.version().get());
+                if !settled.insert(at) {
+                    out.push(format!("job {} version {} is settled twice", at.0, at.1));
+                }
+            }
+        }
+    }
+    for at in settled.iter().filter(|at| !holders.contains_key(at)) {
+        out.push(format!("job {} version {} is settled and was never claimed", at.0, at.1));
+    }
+    for job in ended {
+        let version = latest.get(job);
+        if !version.is_some_and(|version| settled.contains(&(*job, *version))) {
+            out.push(format!("job {job} has ended without its last claim's settlement"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::{ClaimVersion, Epoch, WorkerId};
+
+    use super::*;
+
+    fn fence(job: JobId, version: i64) -> Fence {
+        let version = ClaimVersion::new(version).unwrap();
+        let epoch = Epoch::new(1).unwrap();
+        Fence::from_parts(job, version, ClaimId::new(), WorkerId::new(), epoch)
+    }
+
+    #[test]
+    fn clean_history_has_no_fault() {
+        let job = JobId::new();
+        let (first, second) = (fence(job, 1), fence(job, 3));
+        let history = [Seen::Claimed(first), Seen::Claimed(second), Seen::Settled(second)];
+        assert_eq!(faults(&history, &[job]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_fault_is_found() {
+        let job = JobId::new();
+        let (one, other) = (fence(job, 1), fence(job, 1));
+        assert_eq!(faults(&[Seen::Claimed(one), Seen::Claimed(other)], &[]).len(), 1);
+        let twice = [Seen::Claimed(one), Seen::Settled(one), Seen::Settled(one)];
+        assert_eq!(faults(&twice, &[]).len(), 1);
+        assert_eq!(faults(&[Seen::Settled(one)], &[]).len(), 1);
+        assert_eq!(faults(&[Seen::Claimed(one)], &[job]).len(), 1);
+    }
+}
