@@ -1,10 +1,14 @@
-//! Owns the front door: the vocabulary of the contract under one name, and the worker. It refuses
-//! to know how an engine keeps its promises; the backends do.
+//! Owns the front door: the vocabulary of the contract under one name, the worker, the relay
+//! and the upkeep. It refuses to know how an engine keeps its promises; the backends do.
 //!
 //! At-least-once execution; at most one settlement per claim; effects exactly once only inside the
 //! caller's transaction or behind the fence.
 
+pub mod maintenance;
+pub mod relay;
 pub mod worker;
 
 pub use leasehold_core::*;
+pub use maintenance::Maintenance;
+pub use relay::{ChannelSink, Delivery, JsonLinesSink, Relay, Sink};
 pub use worker::{Context, Handled, HandlerError, Worker, WorkerBuilder};

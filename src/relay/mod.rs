@@ -1,0 +1,93 @@
+//! Owns the relay: takes due events from the outbox and hands each to a sink. The store keeps the
+//! order of a key; the relay refuses to know what a sink does with an event.
+
+mod run;
+mod sink;
+
+use std::sync::Arc;
+
+use leasehold_core::{Error, LeaseLength, Result, RetryPolicy, Store, Topic, WorkerId};
+
+pub use sink::{ChannelSink, Delivery, JsonLinesSink, Sink};
+
+/// The largest batch without [`Relay::allow_large_batches`].
+const BATCH_MAX: usize = 25;
+
+/// Delivers the outbox's events to a sink, at least once each.
+#[derive(Debug)]
+pub struct Relay<S> {
+    store: Arc<dyn Store>,
+    sink: Arc<S>,
+    id: WorkerId,
+    topics: Option<Vec<Topic>>,
+    batch: usize,
+    large: bool,
+    at_once: usize,
+    lease: LeaseLength,
+    retry: RetryPolicy,
+}
+
+impl<S: Sink> Relay<S> {
+    /// Begins a relay of all topics: batches of 10, 5 deliveries at once, leases of 30 s.
+    pub fn new(store: Arc<dyn Store>, sink: S) -> Self {
+        Self {
+            store,
+            sink: Arc::new(sink),
+            id: WorkerId::new(),
+            topics: None,
+            batch: 10,
+            large: false,
+            at_once: 5,
+            lease: LeaseLength::DEFAULT,
+            retry: RetryPolicy::default(),
+        }
+    }
+
+    /// Sets the topics.
+    #[must_use]
+    pub fn topics(mut self, topics: impl IntoIterator<Item = Topic>) -> Self {
+        self.topics = Some(topics.into_iter().collect());
+        self
+    }
+
+    /// Allows batches above 25.
+    #[must_use]
+    pub fn allow_large_batches(mut self) -> Self {
+        self.large = true;
+        self
+    }
+
+    /// Sets the batch, 1 to 25.
+    ///
+    /// # Errors
+    /// `Invalid` for 0, and above 25 without [`Relay::allow_large_batches`].
+    pub fn batch(mut self, batch: usize) -> Result<Self> {
+        if batch == 0 || (batch > BATCH_MAX && !self.large) {
+            let why = format!("a batch of {batch} lies outside 1 to {BATCH_MAX}");
+            return Err(Error::invalid("build relay", why));
+        }
+        self.batch = batch;
+        Ok(self)
+    }
+
+    /// Sets how many deliveries run at once; 0 counts as 1.
+    #[must_use]
+    pub fn at_once(mut self, deliveries: usize) -> Self {
+        self.at_once = deliveries.max(1);
+        self
+    }
+
+    /// Sets the lease of every delivery.
+    #[must_use]
+    pub fn lease(mut self, lease: LeaseLength) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets the waits between attempts.
+    #[must_use]
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
+        self
+    }
+}
