@@ -4,6 +4,7 @@
 //! At-least-once execution; at most one settlement per claim; effects exactly once only inside the
 //! caller's transaction or behind the fence.
 
+mod clock;
 pub mod maintenance;
 pub mod relay;
 pub mod worker;

@@ -1,15 +1,20 @@
-//! Owns the regular upkeep of a store: taking lapsed leases back and pruning. Safe on any number
+//! Owns the regular upkeep of a store: taking lapsed leases back, pruning, health warnings. Safe on any number
 //! of nodes. Refuses to know which kinds of job a process runs; stored data alone decides.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::retry::random_unit;
-use leasehold_core::{PruneRequest, Pruned, ReclaimRequest, Reclaimed, Result, Store};
+use leasehold_core::{PruneRequest, Pruned, ReclaimRequest, Reclaimed, Result, Store, Timestamp};
 use tokio_util::sync::CancellationToken;
+
+use crate::clock;
 
 /// The calls of each sort in one round at most; what is left waits for the next round.
 const CALLS_MAX: usize = 10;
+
+/// How far the store's clock and this machine's may lie apart before it is warned about.
+const SKEW_MAX: Duration = Duration::from_secs(2);
 
 /// Keeps a store tidy at intervals.
 #[derive(Clone, Debug)]
@@ -28,6 +33,8 @@ pub struct Upkept {
     pub events: usize,
     /// How many rows were pruned.
     pub pruned: u64,
+    /// How far the store's clock and this machine's lie apart.
+    pub skew: Duration,
 }
 
 impl Maintenance {
@@ -50,7 +57,7 @@ impl Maintenance {
     pub async fn run_once(&self) -> Result<Upkept> {
         let jobs = self.reclaim(ReclaimRequest::jobs()).await?;
         let events = self.reclaim(ReclaimRequest::events()).await?;
-        let mut upkept = Upkept { jobs, events, pruned: 0 };
+        let mut upkept = Upkept { jobs, events, pruned: 0, skew: Duration::ZERO };
         for _ in 0..CALLS_MAX {
             let pruned: Pruned = self.store.prune(PruneRequest::new()).await?;
             upkept.pruned += pruned.total();
@@ -58,7 +65,22 @@ impl Maintenance {
                 break;
             }
         }
+        upkept.skew = self.look().await?;
         Ok(upkept)
+    }
+
+    /// Logs what an operator should know, and measures the skew.
+    async fn look(&self) -> Result<Duration> {
+        let before = clock::wall()?;
+        let stats = self.store.stats().await?;
+        let skew = skew(before, stats.now, clock::wall()?);
+        if skew > SKEW_MAX {
+            tracing::warn!(?skew, "the store's clock and this machine's lie apart");
+        }
+        for warning in &stats.warnings {
+            tracing::warn!(engine = stats.engine, "{warning}");
+        }
+        Ok(skew)
     }
 
     async fn reclaim(&self, request: ReclaimRequest) -> Result<usize> {
@@ -85,5 +107,24 @@ impl Maintenance {
                 tracing::warn!(%error, "upkeep failed");
             }
         }
+    }
+}
+
+/// How far `store` lies outside the span between two looks at the wall.
+fn skew(before: Timestamp, store: Timestamp, after: Timestamp) -> Duration {
+    before.since(store).max(store.since(after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves: GLO-7
+    #[test]
+    fn skew_is_what_the_call_itself_cannot_explain() {
+        let at = |s: u64| Timestamp::MIN.plus(Duration::from_secs(s));
+        assert_eq!(skew(at(10), at(12), at(13)), Duration::ZERO);
+        assert_eq!(skew(at(10), at(7), at(13)), Duration::from_secs(3));
+        assert_eq!(skew(at(10), at(17), at(13)), Duration::from_secs(4));
     }
 }

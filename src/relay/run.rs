@@ -11,6 +11,7 @@ use leasehold_core::{
 use tokio_util::sync::CancellationToken;
 
 use super::{Delivery, Relay, Sink};
+use crate::clock;
 
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -45,7 +46,7 @@ impl<S: Sink> Relay<S> {
     async fn relay_once(&self, shutdown: &CancellationToken) -> usize {
         let mut request = EventClaimRequest::new(self.id).limit(self.batch).lease(self.lease);
         request.topics.clone_from(&self.topics);
-        let sent = Instant::now();
+        let sent = clock::now();
         let claims = match self.store.claim_events(request).await {
             Ok(claims) => claims,
             Err(error) => {
@@ -63,7 +64,7 @@ impl<S: Sink> Relay<S> {
     async fn relay_one(&self, claim: EventClaim, sent: Instant, shutdown: &CancellationToken) {
         let (fence, attempt) = (claim.fence, claim.attempt);
         let mut ends = sent + claim.remaining;
-        let left = ends.saturating_duration_since(Instant::now());
+        let left = ends.saturating_duration_since(clock::now());
         if shutdown.is_cancelled() || left < self.lease.as_duration() / 3 {
             return self.settle(fence, EventVerdict::Release { delay: None }, ends).await;
         }
@@ -96,14 +97,14 @@ impl<S: Sink> Relay<S> {
     /// Renews at a third of the lease; returns once the lease is lost.
     async fn keep(&self, fence: EventFence, ends: &mut Instant) {
         loop {
-            let now = Instant::now();
+            let now = clock::now();
             if *ends <= now {
                 return;
             }
             let spare = self.lease.as_duration() * 2 / 3;
             let wait = ends.duration_since(now).saturating_sub(spare).max(PAUSE);
             tokio::time::sleep(wait).await;
-            let asked = Instant::now();
+            let asked = clock::now();
             let request = self.store.renew_events(RenewRequest::new([fence]));
             let patience = ends.saturating_duration_since(asked);
             if let Ok(Ok(answers)) = tokio::time::timeout(patience, request).await {
@@ -120,7 +121,7 @@ impl<S: Sink> Relay<S> {
     async fn settle(&self, fence: EventFence, verdict: EventVerdict, ends: Instant) {
         let settlement = EventSettlement::new(fence, verdict);
         while let Err(error) = self.store.settle_event(settlement.clone()).await {
-            let again = error.is_retryable() && Instant::now() < ends;
+            let again = error.is_retryable() && clock::now() < ends;
             tracing::warn!(event = %fence.event(), %error, again, "delivery not settled");
             if !again {
                 return;

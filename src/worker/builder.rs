@@ -39,13 +39,14 @@ pub struct Worker {
     pub(super) handlers: HashMap<JobKind, Handler>,
     pub(super) lifecycles: Vec<Lifecycle>,
     pub(super) slots: usize,
-    pub(super) lease: LeaseLength,
+    pub(super) lease: Option<LeaseLength>,
     pub(super) retry: RetryPolicy,
     pub(super) grace: Duration,
+    pub(super) upkeep: Option<Duration>,
 }
 
 impl Worker {
-    /// Begins a worker: 4 slots, leases of 30 s, 20 s to shut down.
+    /// Begins a worker: 4 slots, the queues' leases, 20 s to shut down, upkeep every 5 s.
     pub fn builder(store: Arc<dyn Store>) -> WorkerBuilder {
         let worker = Self {
             store,
@@ -54,9 +55,10 @@ impl Worker {
             handlers: HashMap::new(),
             lifecycles: Vec::new(),
             slots: 4,
-            lease: LeaseLength::DEFAULT,
+            lease: None,
             retry: RetryPolicy::default(),
             grace: Duration::from_secs(20),
+            upkeep: Some(Duration::from_secs(5)),
         };
         WorkerBuilder { worker, last: None }
     }
@@ -127,10 +129,10 @@ impl WorkerBuilder {
         self
     }
 
-    /// Sets the lease of every claim.
+    /// Sets the lease of every claim, in place of the queues' own.
     #[must_use]
     pub fn lease(mut self, lease: LeaseLength) -> Self {
-        self.worker.lease = lease;
+        self.worker.lease = Some(lease);
         self
     }
 
@@ -145,6 +147,13 @@ impl WorkerBuilder {
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.worker.grace = grace;
+        self
+    }
+
+    /// Sets how often upkeep runs beside the jobs; `None` switches it off.
+    #[must_use]
+    pub fn upkeep(mut self, every: Option<Duration>) -> Self {
+        self.worker.upkeep = every;
         self
     }
 

@@ -1,6 +1,6 @@
 //! Owns what a handler sees of its claim. Every write it offers goes through the fence.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use leasehold_core::{
@@ -10,6 +10,7 @@ use leasehold_core::{
 use tokio_util::sync::CancellationToken;
 
 use super::lane::Leases;
+use crate::clock;
 
 /// What a handler works with: the job, its fence, its lease. Clones share it.
 #[derive(Clone, Debug)]
@@ -63,7 +64,7 @@ impl Context {
     /// `FenceLost` when it does not.
     pub fn ensure_live(&self, margin: Duration) -> Result<()> {
         match self.deadline() {
-            Some(ends) if ends.saturating_duration_since(Instant::now()) >= margin => Ok(()),
+            Some(ends) if ends.saturating_duration_since(clock::now()) >= margin => Ok(()),
             _ => {
                 let why =
                     format!("job {}: less than {margin:?} of the lease is left", self.0.job.id);
@@ -72,9 +73,10 @@ impl Context {
         }
     }
 
-    /// Keeps an event for the next progress or the settlement, whichever comes first.
+    /// Keeps an event for the next progress or the settlement, whichever comes first; a
+    /// failed attempt drops it.
     pub fn publish(&self, event: NewEvent) {
-        self.0.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        self.0.events().push(event);
     }
 
     /// Stores what a later execution should find, with the events published so far.
@@ -94,29 +96,45 @@ impl Context {
     }
 
     pub(super) fn take_events(&self) -> Vec<NewEvent> {
-        std::mem::take(&mut *self.0.events.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.events())
     }
 
-    /// Sends one numbered report; after a lost reply the same number and data are sent again.
+    /// Sends one report from a task of its own: a caller who stops waiting must not cut it in half,
+    /// for the next report would then carry its number.
     async fn report(&self, fill: impl FnOnce(Progress) -> Progress) -> Result<()> {
-        let mut step = self.0.step.lock().await;
-        let mut progress = fill(Progress::new(self.0.fence, *step + 1));
-        progress.events = self.take_events();
+        let report = fill(Progress::new(self.0.fence, 0));
+        let sent = tokio::spawn(self.0.clone().send(report)).await;
+        sent.unwrap_or_else(|stopped| {
+            Err(Error::new(ErrorKind::Unavailable, "progress", "the report was stopped")
+                .with_source(stopped))
+        })
+    }
+}
+
+impl Inner {
+    /// Sends a report under the next number; after a lost reply the very same is sent again.
+    async fn send(self: Arc<Self>, mut report: Progress) -> Result<()> {
+        let mut step = self.step.lock().await;
+        report.step = *step + 1;
+        report.events = std::mem::take(&mut *self.events());
         loop {
-            match self.0.store.progress_one(progress.clone()).await {
+            match self.store.progress_one(report.clone()).await {
                 Ok(()) => {
                     *step += 1;
                     return Ok(());
                 }
-                Err(error) if error.is_retryable() && self.deadline().is_some() => {
+                Err(error) if error.is_retryable() && self.leases.ends(&self.fence).is_some() => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 Err(error) => {
-                    let mut kept = self.0.events.lock().unwrap_or_else(PoisonError::into_inner);
-                    kept.splice(0..0, progress.events);
+                    self.events().splice(0..0, report.events);
                     return Err(error);
                 }
             }
         }
+    }
+
+    fn events(&self) -> MutexGuard<'_, Vec<NewEvent>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

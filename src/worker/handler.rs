@@ -64,7 +64,7 @@ impl Handled {
         self
     }
 
-    pub(super) fn into_settlement(self, fence: Fence) -> Settlement {
+    pub(super) fn into_settlement(self, fence: Fence, published: Vec<NewEvent>) -> Settlement {
         let verdict = match self.end {
             End::Done(None) => Verdict::Succeed { result: None },
             End::Done(Some(Ok(json))) => Verdict::Succeed { result: Some(json) },
@@ -76,7 +76,8 @@ impl Handled {
             End::Cancel(reason) => Verdict::Cancel { reason },
         };
         let mut settlement = Settlement::new(fence, verdict);
-        settlement.events = self.events;
+        settlement.events = published;
+        settlement.events.extend(self.events);
         settlement.jobs = self.jobs;
         settlement
     }

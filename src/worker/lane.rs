@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use leasehold_core::{Fence, RenewRequest, Renewal, Store};
 use tokio_util::sync::CancellationToken;
 
+use crate::clock;
+
 /// How long the lane sleeps at most between looks.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -21,6 +23,8 @@ pub(super) struct Held {
     pub(super) stop: CancellationToken,
     /// Says that the lease is gone.
     pub(super) lost: CancellationToken,
+    /// Whether its end is on the way, so that losing it is no news.
+    pub(super) settling: bool,
 }
 
 /// All leases in hand.
@@ -44,9 +48,19 @@ impl Leases {
         self.with(|all| all.get(fence).map(|held| held.ends))
     }
 
+    pub(super) fn settling(&self, fence: &Fence) {
+        self.with(|all| {
+            if let Some(held) = all.get_mut(fence) {
+                held.settling = true;
+            }
+        });
+    }
+
     fn lose(&self, fence: &Fence) {
         if let Some(held) = self.with(|all| all.remove(fence)) {
-            tracing::warn!(job = %fence.job(), version = %fence.version(), "lease lost");
+            if !held.settling {
+                tracing::warn!(job = %fence.job(), version = %fence.version(), "lease lost");
+            }
             held.lost.cancel();
             held.stop.cancel();
         }
@@ -69,6 +83,7 @@ impl Leases {
             Renewal::Renewed { remaining, cancel_requested } => self.with(|all| {
                 if let Some(held) = all.get_mut(fence) {
                     held.ends = asked + remaining;
+                    held.length = remaining;
                     if cancel_requested {
                         held.stop.cancel();
                     }
@@ -92,7 +107,7 @@ pub(super) fn start(store: Arc<dyn Store>, leases: &Arc<Leases>) -> std::io::Res
 
 async fn renew_all(store: Arc<dyn Store>, leases: Weak<Leases>) {
     while let Some(leases) = leases.upgrade() {
-        let asked = Instant::now();
+        let asked = clock::now();
         let due = leases.due(asked);
         if let Some(first_end) = due.iter().map(|held| held.ends).min() {
             let fences: Vec<Fence> = due.iter().map(|held| held.fence).collect();

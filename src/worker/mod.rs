@@ -4,7 +4,9 @@
 mod builder;
 mod context;
 mod handler;
+mod job;
 mod lane;
+mod name;
 mod run;
 mod settle;
 #[cfg(test)]

@@ -1,203 +1,215 @@
-//! Owns the claim loop, the run of one job, and the bounded shutdown.
+//! Owns the claim loop and the shutdown, which is bounded by one deadline over all queues.
 
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold_core::retry::random_unit;
-use leasehold_core::{
-    Claim, ClaimRequest, Control, Error, ErrorKind, Failure, FailureCode, HintKind, Result,
-    Settlement, Verdict,
-};
+use leasehold_core::{Claim, ClaimRequest, Control, Error, ErrorKind, HintKind, Listener, Result};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::builder::{Handler, Worker};
-use super::context::{Context, Inner};
-use super::handler::HandlerError;
-use super::lane::{self, Held, Leases};
+use super::builder::Worker;
+use super::lane::{self, Leases};
+use super::name::name_from_env;
 use super::settle::Settler;
+use crate::clock;
+use crate::maintenance::Maintenance;
 
 /// Every which claim starts at another queue, so that none starves.
 const ROTATE: usize = 16;
-/// How long a job of an unknown kind is put back for.
-const UNKNOWN_BACKOFF: Duration = Duration::from_secs(30);
+/// How long the releases at the end of a shutdown may take.
+const RELEASE_MAX: Duration = Duration::from_secs(5);
 
-struct Running {
-    worker: Arc<Worker>,
-    leases: Arc<Leases>,
-    settler: Settler,
-    closing: CancellationToken,
+/// What a running worker holds.
+pub(super) struct Running {
+    pub(super) worker: Arc<Worker>,
+    pub(super) leases: Arc<Leases>,
+    pub(super) settler: Settler,
+    /// Says that the deadline of the shutdown has come.
+    pub(super) closing: CancellationToken,
+    pub(super) shutdown: CancellationToken,
     claims: usize,
+    /// A claim whose reply was lost.
+    unanswered: Option<ClaimRequest>,
 }
 
 impl Worker {
-    /// Runs until `shutdown` is cancelled, then shuts down to one deadline.
+    /// Runs until `shutdown` is cancelled, then waits for the handlers up to the grace time and
+    /// gives the rest back; the attempts given back do not count.
     ///
     /// # Errors
-    /// Those of registering the lifecycles and the name; `Unavailable` without a renewal thread.
+    /// Those of registering the lifecycles and the name; `Unavailable` without a renewal thread;
+    /// `Invalid` when the store refuses the claims.
     pub async fn run(self, shutdown: CancellationToken) -> Result<()> {
-        self.drive(shutdown, false).await
+        let upkeep = shutdown.child_token();
+        let _ends_with_us = upkeep.clone().drop_guard();
+        if let Some(every) = self.upkeep {
+            let maintenance = Maintenance::new(self.store.clone()).every(every);
+            tokio::spawn(async move { maintenance.run(&upkeep).await });
+        }
+        self.start(shutdown).await?.claim_until(false).await
     }
 
     /// Runs until no job is due and none is in hand; for tests and one-off drains.
     ///
     /// # Errors
-    /// As [`Worker::run`].
+    /// As [`Worker::run`], and any error of a claim that a repeat cannot mend.
     pub async fn run_until_idle(self) -> Result<()> {
-        self.drive(CancellationToken::new(), true).await
+        self.start(CancellationToken::new()).await?.claim_until(true).await
     }
 
-    async fn drive(self, shutdown: CancellationToken, until_idle: bool) -> Result<()> {
+    async fn start(self, shutdown: CancellationToken) -> Result<Running> {
         for lifecycle in &self.lifecycles {
             self.store.control(Control::Register(Box::new(lifecycle.clone()))).await?;
         }
-        let name = worker_name(&self.id.to_string());
+        let name = name_from_env(self.id);
         self.store.control(Control::Introduce { worker: self.id, name }).await?;
         let leases = Arc::new(Leases::default());
         lane::start(self.store.clone(), &leases).map_err(|error| {
-            Error::new(ErrorKind::Unavailable, "start worker", "no renewal thread")
-                .with_source(error)
+            let why = "no thread for renewals";
+            Error::new(ErrorKind::Unavailable, "start worker", why).with_source(error)
         })?;
         let settler = Settler::start(self.store.clone(), leases.clone());
-        let closing = CancellationToken::new();
-        let mut running = Running { worker: Arc::new(self), leases, settler, closing, claims: 0 };
-        running.claim_until(&shutdown, until_idle).await;
-        Ok(())
+        Ok(Running {
+            worker: Arc::new(self),
+            leases,
+            settler,
+            closing: CancellationToken::new(),
+            shutdown,
+            claims: 0,
+            unanswered: None,
+        })
     }
 }
 
 impl Running {
-    async fn claim_until(&mut self, shutdown: &CancellationToken, until_idle: bool) {
+    async fn claim_until(mut self, until_idle: bool) -> Result<()> {
+        let (shutdown, grace) = (self.shutdown.clone(), self.worker.grace);
+        let mut deadline: Deadline = Box::pin(async move {
+            shutdown.cancelled().await;
+            tokio::time::sleep(grace).await;
+        });
         let mut tasks = JoinSet::new();
-        let mut hints = self.worker.store.hints().listen(HintKind::Jobs);
-        while !shutdown.is_cancelled() {
-            while tasks.try_join_next().is_some() {}
-            let free = self.worker.slots.saturating_sub(tasks.len());
-            if free == 0 {
-                tokio::select! { _ = tasks.join_next() => {}, () = shutdown.cancelled() => {} }
-                continue;
-            }
-            let sent = Instant::now();
-            let request = self.request(free);
-            let claims = self.worker.store.claim(request).await;
-            let claims = claims.unwrap_or_else(|error| {
-                tracing::warn!(%error, "claim failed");
-                Vec::new()
-            });
-            let none = claims.is_empty();
-            for claim in claims {
-                self.begin(claim, sent, shutdown.is_cancelled(), &mut tasks);
-            }
-            if none && until_idle && tasks.is_empty() {
-                break;
-            }
-            if none {
-                tokio::select! {
-                    () = tokio::time::sleep(Duration::from_secs(1).mul_f64(random_unit())) => {}
-                    () = hints.heard() => {}
-                    _ = tasks.join_next(), if until_idle => {}
-                    () = shutdown.cancelled() => {}
+        let ended = self.claim_all(until_idle, &mut tasks, &mut deadline).await;
+        if ended.is_err() {
+            self.shutdown.cancel(); // the jobs in hand still get their grace time
+        }
+        tokio::select! {
+            () = join_all(&mut tasks) => {}
+            () = &mut deadline => {
+                self.closing.cancel();
+                if tokio::time::timeout(RELEASE_MAX, join_all(&mut tasks)).await.is_err() {
+                    tracing::error!(jobs = tasks.len(), "not released; their leases will lapse");
                 }
             }
         }
-        let all = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.worker.grace, all).await.is_err() {
-            self.closing.cancel();
-            while tasks.join_next().await.is_some() {}
+        ended
+    }
+
+    /// Claims and begins jobs until the shutdown, or until there is nothing left to do.
+    async fn claim_all(
+        &mut self,
+        until_idle: bool,
+        tasks: &mut JoinSet<()>,
+        deadline: &mut Deadline,
+    ) -> Result<()> {
+        let mut hints = self.worker.store.hints().listen(HintKind::Jobs);
+        while !self.shutdown.is_cancelled() || self.unanswered.is_some() {
+            while tasks.try_join_next().is_some() {}
+            let free = self.worker.slots.saturating_sub(tasks.len());
+            if free == 0 && self.unanswered.is_none() {
+                tokio::select! {
+                    _ = tasks.join_next() => {}
+                    () = self.shutdown.cancelled() => {}
+                }
+                continue;
+            }
+            let request = self.request(free);
+            let (sent, store) = (clock::now(), self.worker.store.clone());
+            let answer = tokio::select! {
+                answer = store.claim(request.clone()) => answer,
+                () = &mut *deadline => {
+                    tracing::error!("a claim got no answer; what it took will lapse");
+                    return Ok(());
+                }
+            };
+            let Some(claims) = self.learn(request, answer, until_idle)? else {
+                self.pause(&mut hints, tasks, false).await;
+                continue;
+            };
+            let none = claims.is_empty();
+            for claim in claims {
+                self.begin(claim, sent, tasks);
+            }
+            if none && until_idle && tasks.is_empty() {
+                return Ok(());
+            }
+            if none {
+                self.pause(&mut hints, tasks, until_idle).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a claim gave; `None` when it failed and is worth another try.
+    fn learn(
+        &mut self,
+        request: ClaimRequest,
+        answer: Result<Vec<Claim>>,
+        until_idle: bool,
+    ) -> Result<Option<Vec<Claim>>> {
+        let error = match answer {
+            Ok(claims) => return Ok(Some(claims)),
+            Err(error) => error,
+        };
+        let hopeless = error.kind() == ErrorKind::Invalid || until_idle;
+        if !error.is_retryable() && hopeless {
+            return Err(error);
+        }
+        tracing::warn!(%error, "claim failed");
+        if error.kind() == ErrorKind::OutcomeUnknown {
+            self.unanswered = Some(request.repeat());
+        }
+        Ok(None)
+    }
+
+    /// Waits up to a second, jittered; a hint, the shutdown or (if asked) a finished job ends it.
+    async fn pause(&self, hints: &mut Listener, tasks: &mut JoinSet<()>, joining: bool) {
+        let wait = Duration::from_millis(500).mul_f64(1.0 + random_unit());
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = hints.heard() => {}
+            Some(_) = tasks.join_next(), if joining => {}
+            () = self.shutdown.cancelled(), if !self.shutdown.is_cancelled() => {}
         }
     }
 
     fn request(&mut self, free: usize) -> ClaimRequest {
+        if let Some(request) = self.unanswered.take() {
+            return request;
+        }
         self.claims += 1;
-        let mut queues = self.worker.queues.clone();
-        if self.claims.is_multiple_of(ROTATE) {
-            let by = (self.claims / ROTATE) % queues.len().max(1);
-            queues.rotate_left(by);
-        }
-        ClaimRequest::new(self.worker.id, queues).limit(free.min(100)).lease(self.worker.lease)
-    }
-
-    fn begin(&self, claim: Claim, sent: Instant, closed: bool, tasks: &mut JoinSet<()>) {
-        let stop = self.closing.child_token();
-        let lost = CancellationToken::new();
-        let length = self.worker.lease.as_duration();
-        let ends = sent + claim.remaining;
-        let fence = claim.fence;
-        let held = Held { fence, ends, length, stop: stop.clone(), lost: lost.clone() };
-        self.leases.add(held);
-        let settler = self.settler.clone();
-        let late = ends.saturating_duration_since(Instant::now()) < length / 3;
-        let handler = self.worker.handlers.get(&claim.job.kind).cloned();
-        let (Some(handler), false) = (handler, late || closed) else {
-            let known = late || closed;
-            if !known {
-                tracing::warn!(job = %claim.job.id, kind = %claim.job.kind, "unknown kind");
-            }
-            let delay = (!known).then_some(UNKNOWN_BACKOFF);
-            let back = Settlement::new(fence, Verdict::Release { delay });
-            tasks.spawn(async move { settler.settle(back).await });
-            return;
-        };
-        let context = Context(Arc::new(Inner {
-            store: self.worker.store.clone(),
-            leases: self.leases.clone(),
-            fence,
-            job: claim.job,
-            stop,
-            events: Mutex::default(),
-            step: tokio::sync::Mutex::default(),
-        }));
-        let (worker, closing) = (self.worker.clone(), self.closing.clone());
-        tasks.spawn(async move {
-            let end = run_one(&worker, handler, context, &lost, &closing).await;
-            if let Some(settlement) = end {
-                settler.settle(settlement).await;
-            }
-        });
+        let queues = rotated(&self.worker.queues, self.claims);
+        let mut request = ClaimRequest::new(self.worker.id, queues).limit(free.min(10_000));
+        request.lease = self.worker.lease;
+        request
     }
 }
 
-/// Runs one handler; `None` when the lease was lost and nothing may be written.
-async fn run_one(
-    worker: &Worker,
-    handler: Handler,
-    context: Context,
-    lost: &CancellationToken,
-    closing: &CancellationToken,
-) -> Option<Settlement> {
-    let fence = context.fence();
-    let (run, inside) = (handler.run, context.clone());
-    let mut task = tokio::spawn(async move { run(inside).await });
-    let ended = tokio::select! {
-        biased;
-        () = lost.cancelled() => { task.abort(); return None; }
-        ended = &mut task => ended,
-        () = closing.cancelled() => {
-            task.abort();
-            return Some(Settlement::new(fence, Verdict::Release { delay: None }));
-        }
-    };
-    let failed = match ended {
-        Ok(Ok(handled)) => {
-            let mut settlement = handled.into_settlement(fence);
-            settlement.events.splice(0..0, context.take_events());
-            return Some(settlement);
-        }
-        Ok(Err(failed)) => failed,
-        Err(panic) => HandlerError::of(Failure::new(FailureCode::Panic, panic.to_string())),
-    };
-    let verdict = if closing.is_cancelled() {
-        Verdict::Release { delay: None }
-    } else if context.cancellation().is_cancelled() {
-        Verdict::Cancel { reason: Some(failed.failure().message().to_owned()) }
-    } else {
-        failed.into_verdict(context.job().attempt, handler.idempotent, &worker.retry)
-    };
-    Some(Settlement::new(fence, verdict))
+type Deadline = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+async fn join_all(tasks: &mut JoinSet<()>) {
+    while tasks.join_next().await.is_some() {}
 }
 
-fn worker_name(id: &str) -> String {
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let name = set("POD_NAME").or_else(|| set("HOSTNAME"));
-    name.map_or_else(|| id.to_owned(), |name| format!("{name}/{id}"))
+/// The queues in the order of claim number `claim`, from 1.
+pub(super) fn rotated<T: Clone>(queues: &[T], claim: usize) -> Vec<T> {
+    let mut order = queues.to_vec();
+    if claim.is_multiple_of(ROTATE) && order.len() > 1 {
+        let by = 1 + (claim / ROTATE - 1) % (order.len() - 1);
+        order.rotate_left(by);
+    }
+    order
 }

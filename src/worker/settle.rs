@@ -1,82 +1,130 @@
 //! Owns the settle lane: settlements that come while one batch is in flight go together in the
-//! next. A lost reply is answered by sending the same settlement again.
+//! next. A lost reply is answered by sending the same settlement again; one that the store refuses
+//! for what it carries becomes a failure, so that no job stays leased over it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::{Settlement, Store, StoreExt};
+use leasehold_core::{
+    Error, ErrorKind, Failure, FailureCode, Result, Settled, Settlement, Store, StoreExt, Verdict,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use super::lane::Leases;
 
+/// The most settlements of one call.
 const BATCH: usize = 100;
-const PAUSE: Duration = Duration::from_millis(50);
+/// How long to wait before the same settlements are sent again.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long one call may take before its reply counts as lost.
+const CALL_MAX: Duration = Duration::from_secs(10);
 
-type Item = (Settlement, oneshot::Sender<()>);
+#[derive(Debug)]
+struct Item {
+    settlement: Settlement,
+    /// Whether it stands in for one that was refused.
+    stand_in: bool,
+    done: oneshot::Sender<()>,
+}
 
 /// Hands settlements to the lane; clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Settler(mpsc::Sender<Item>);
+pub(super) struct Settler {
+    inbox: mpsc::Sender<Item>,
+    leases: Arc<Leases>,
+}
 
 impl Settler {
     pub(super) fn start(store: Arc<dyn Store>, leases: Arc<Leases>) -> Self {
-        let (sender, receiver) = mpsc::channel(BATCH);
-        tokio::spawn(settle_all(store, leases, receiver));
-        Self(sender)
+        let (inbox, receiver) = mpsc::channel(BATCH);
+        let lane = Lane { store, leases: leases.clone(), batch: Vec::with_capacity(BATCH) };
+        tokio::spawn(lane.settle_all(receiver));
+        Self { inbox, leases }
     }
 
     /// Returns once the settlement is stored or can no longer be.
     pub(super) async fn settle(&self, settlement: Settlement) {
+        self.leases.settling(&settlement.fence);
         let (done, ended) = oneshot::channel();
-        if self.0.send((settlement, done)).await.is_ok() {
+        if self.inbox.send(Item { settlement, stand_in: false, done }).await.is_ok() {
             let _ = ended.await;
         }
     }
 }
 
-async fn settle_all(store: Arc<dyn Store>, leases: Arc<Leases>, mut inbox: mpsc::Receiver<Item>) {
-    let mut batch = Vec::with_capacity(BATCH);
-    while inbox.recv_many(&mut batch, BATCH).await > 0 {
-        while !batch.is_empty() {
-            let all = batch.iter().map(|(settlement, _)| settlement.clone()).collect();
-            match store.settle(all).await {
-                Ok(answers) => {
-                    for ((settlement, done), answer) in
-                        std::mem::take(&mut batch).into_iter().zip(answers)
-                    {
-                        match answer {
-                            Err(error) if error.is_retryable() => batch.push((settlement, done)),
-                            answer => end(&leases, &settlement, done, answer.err()),
-                        }
-                    }
+#[derive(Debug)]
+struct Lane {
+    store: Arc<dyn Store>,
+    leases: Arc<Leases>,
+    batch: Vec<Item>,
+}
+
+impl Lane {
+    async fn settle_all(mut self, mut inbox: mpsc::Receiver<Item>) {
+        loop {
+            if self.batch.is_empty() {
+                if inbox.recv_many(&mut self.batch, BATCH).await == 0 {
+                    return;
                 }
-                Err(error) if error.is_retryable() => {
-                    tracing::warn!(%error, "settlement is sent again");
-                }
-                Err(_) => {
-                    for (settlement, done) in std::mem::take(&mut batch) {
-                        let answer = store.settle_one(settlement.clone()).await;
-                        end(&leases, &settlement, done, answer.err());
-                    }
-                }
-            }
-            batch.retain(|(settlement, _)| leases.ends(&settlement.fence).is_some());
-            if !batch.is_empty() {
+            } else {
                 tokio::time::sleep(PAUSE).await;
+                self.batch.retain(|item| self.leases.ends(&item.settlement.fence).is_some());
+                while self.batch.len() < BATCH {
+                    let Ok(item) = inbox.try_recv() else { break };
+                    self.batch.push(item);
+                }
             }
+            self.send_batch().await;
         }
+    }
+
+    /// Sends what is in hand; what has to be sent again stays in hand.
+    async fn send_batch(&mut self) {
+        let all: Vec<_> = self.batch.iter().map(|item| item.settlement.clone()).collect();
+        match tokio::time::timeout(CALL_MAX, self.store.settle(all)).await {
+            Ok(Ok(answers)) => {
+                for (item, answer) in std::mem::take(&mut self.batch).into_iter().zip(answers) {
+                    self.learn(item, answer);
+                }
+            }
+            Ok(Err(error)) if error.is_retryable() => {
+                tracing::warn!(%error, "settlements are sent again");
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "settlements are sent one by one");
+                for item in std::mem::take(&mut self.batch) {
+                    let answer = self.store.settle_one(item.settlement.clone()).await;
+                    self.learn(item, answer);
+                }
+            }
+            Err(_) => tracing::warn!("settle took too long; the settlements are sent again"),
+        }
+    }
+
+    fn learn(&mut self, item: Item, answer: Result<Settled>) {
+        let fence = item.settlement.fence;
+        match answer {
+            Err(error) if error.is_retryable() => return self.batch.push(item),
+            Err(error) if !error.is_fence_lost() && !item.stand_in => {
+                tracing::error!(job = %fence.job(), %error, "settlement refused, the job fails");
+                let settlement = Settlement::new(fence, stand_in(&error));
+                return self.batch.push(Item { settlement, stand_in: true, ..item });
+            }
+            Err(error) => tracing::error!(job = %fence.job(), %error, "settlement refused"),
+            Ok(_) => {}
+        }
+        self.leases.remove(&fence);
+        let _ = item.done.send(());
     }
 }
 
-fn end(
-    leases: &Leases,
-    settlement: &Settlement,
-    done: oneshot::Sender<()>,
-    error: Option<leasehold_core::Error>,
-) {
-    leases.remove(&settlement.fence);
-    if let Some(error) = error {
-        tracing::error!(job = %settlement.fence.job(), %error, "settlement refused");
-    }
-    let _ = done.send(());
+/// The verdict in place of one that the store refused.
+pub(super) fn stand_in(error: &Error) -> Verdict {
+    let code = match error.kind() {
+        ErrorKind::Invalid => FailureCode::ResultInvalid,
+        ErrorKind::Conflict => FailureCode::VersionConflict,
+        _ => FailureCode::InvariantBroken,
+    };
+    let failure = Failure::new(code, error.to_string());
+    Verdict::Retry { failure, delay: Some(Duration::from_secs(1)) }
 }

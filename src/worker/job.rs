@@ -1,0 +1,138 @@
+//! Owns the run of one job: from its claim over its handler to its settlement.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use leasehold_core::{Claim, Failure, FailureCode, Settlement, Verdict};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::builder::{Handler, Worker};
+use super::context::{Context, Inner};
+use super::handler::{Handled, HandlerError};
+use super::lane::Held;
+use super::run::Running;
+use crate::clock;
+
+/// How long a job of an unknown kind is put back for.
+const UNKNOWN_BACKOFF: Duration = Duration::from_secs(30);
+
+impl Running {
+    /// Begins a claimed job, or gives it back where it must not begin.
+    pub(super) fn begin(&self, claim: Claim, sent: Instant, tasks: &mut JoinSet<()>) {
+        let (fence, ends) = (claim.fence, sent + claim.remaining);
+        let length = self.worker.lease.map_or(claim.remaining, |lease| lease.as_duration());
+        let (stop, lost) = (self.closing.child_token(), CancellationToken::new());
+        let (tell, settling) = (stop.clone(), false);
+        self.leases.add(Held { fence, ends, length, stop: tell, lost: lost.clone(), settling });
+        let settler = self.settler.clone();
+        let left = ends.saturating_duration_since(clock::now());
+        let handler = match self.may_begin(&claim, left, length) {
+            Ok(handler) => handler,
+            Err(delay) => {
+                let back = Settlement::new(fence, Verdict::Release { delay });
+                tasks.spawn(async move { settler.settle(back).await });
+                return;
+            }
+        };
+        let context = Context(Arc::new(Inner {
+            store: self.worker.store.clone(),
+            leases: self.leases.clone(),
+            fence,
+            job: claim.job,
+            stop,
+            events: Mutex::default(),
+            step: tokio::sync::Mutex::default(),
+        }));
+        let run = Run { worker: self.worker.clone(), closing: self.closing.clone(), lost };
+        tasks.spawn(async move {
+            if let Some(settlement) = run.run(handler, context).await {
+                settler.settle(settlement).await;
+            }
+        });
+    }
+
+    /// The job's handler, or how long to put it back for.
+    fn may_begin(
+        &self,
+        claim: &Claim,
+        left: Duration,
+        length: Duration,
+    ) -> Result<Handler, Option<Duration>> {
+        if self.shutdown.is_cancelled() || left < length / 3 {
+            return Err(None);
+        }
+        let known = self.worker.handlers.get(&claim.job.kind).cloned();
+        known.ok_or_else(|| {
+            let (job, kind, queue) = (claim.job.id, &claim.job.kind, &claim.job.queue);
+            tracing::warn!(%job, %kind, %queue, "no handler for this kind; given back");
+            Some(UNKNOWN_BACKOFF)
+        })
+    }
+}
+
+struct Run {
+    worker: Arc<Worker>,
+    closing: CancellationToken,
+    lost: CancellationToken,
+}
+
+impl Run {
+    /// Runs the handler; `None` when the lease was lost and nothing may be written any more.
+    async fn run(&self, handler: Handler, context: Context) -> Option<Settlement> {
+        let (run, inside) = (handler.run.clone(), context.clone());
+        let mut task = Task(tokio::spawn(async move { run(inside).await }));
+        let ended = tokio::select! {
+            biased;
+            () = self.lost.cancelled() => return None,
+            ended = &mut task.0 => ended,
+            () = self.closing.cancelled() => {
+                let verdict = Verdict::Release { delay: None };
+                return Some(Settlement::new(context.fence(), verdict));
+            }
+        };
+        Some(self.settlement(&handler, &context, ended))
+    }
+
+    fn settlement(
+        &self,
+        handler: &Handler,
+        context: &Context,
+        ended: Result<Result<Handled, HandlerError>, JoinError>,
+    ) -> Settlement {
+        let fence = context.fence();
+        let failed = match ended {
+            Ok(Ok(handled)) => return handled.into_settlement(fence, context.take_events()),
+            Ok(Err(failed)) => failed,
+            Err(stopped) => HandlerError::of(Failure::new(FailureCode::Panic, panic_text(stopped))),
+        };
+        if self.closing.is_cancelled() {
+            return Settlement::new(fence, Verdict::Release { delay: None });
+        }
+        if context.cancellation().is_cancelled() {
+            let reason = Some(failed.failure().message().to_owned());
+            return Settlement::new(fence, Verdict::Cancel { reason });
+        }
+        let attempt = context.job().attempt;
+        let verdict = failed.into_verdict(attempt, handler.idempotent, &self.worker.retry);
+        Settlement::new(fence, verdict)
+    }
+}
+
+/// A handler's task, which ends with the run that waits for it.
+struct Task(JoinHandle<Result<Handled, HandlerError>>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn panic_text(stopped: JoinError) -> String {
+    let Ok(payload) = stopped.try_into_panic() else {
+        return "the handler's task was stopped".to_owned();
+    };
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "the handler panicked without a text".to_owned())
+}
