@@ -1,4 +1,7 @@
-//! What a handler's end becomes, without a store.
+//! What a handler's end becomes, without a store; `running` plays whole workers.
+
+mod fake;
+mod running;
 
 use leasehold_core::{
     ClaimId, ClaimVersion, Epoch, Error, Failure, FailureCode, Fence, JobId, RetryPolicy, Verdict,

@@ -1,0 +1,221 @@
+//! Owns a store that plays a script: which jobs a claim gives, how renewals and settlements are
+//! answered, and what was sent. It keeps no rules; the conformance suite holds real stores to them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::query::{Found, Page, Query};
+use leasehold_core::row::{JobRow, Lease, RequestRow};
+use leasehold_core::rules::{Ids, Lifecycles, Work};
+use leasehold_core::{
+    Claim, ClaimId, ClaimRequest, ClaimVersion, Control, Controlled, Enqueued, Epoch, Error,
+    ErrorKind, EventClaim, EventClaimRequest, EventFence, EventSettlement, Hints, LeaseLength,
+    Limits, LostReason, NewEvent, NewJob, Place, Progress, PruneRequest, Pruned, Published,
+    ReclaimRequest, Reclaimed, RenewRequest, Renewal, Result, Settled, Settlement, State, Stats,
+    Store, Timestamp, Verdict,
+};
+
+/// How renewals are answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Renewing {
+    #[default]
+    Renewed,
+    CancelRequested,
+    Lost,
+    Unreachable,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Script {
+    pub(crate) due: VecDeque<NewJob>,
+    pub(crate) renewing: Renewing,
+    /// Claims that take jobs and then lose their reply.
+    pub(crate) claims_unanswered: usize,
+    /// What the next settlements are answered with.
+    pub(crate) settle_errors: VecDeque<ErrorKind>,
+    pub(crate) claims: Vec<ClaimRequest>,
+    pub(crate) settled: Vec<Settlement>,
+    pub(crate) reports: Vec<Progress>,
+    pub(crate) renewals: usize,
+    taken: HashMap<ClaimId, Vec<Claim>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fake {
+    pub(crate) script: Arc<Mutex<Script>>,
+    hints: Hints,
+}
+
+impl Fake {
+    pub(crate) fn with(jobs: impl IntoIterator<Item = NewJob>) -> Self {
+        let fake = Self::default();
+        fake.script(|script| script.due.extend(jobs));
+        fake
+    }
+
+    pub(crate) fn script<T>(&self, act: impl FnOnce(&mut Script) -> T) -> T {
+        act(&mut self.script.lock().unwrap())
+    }
+
+    pub(crate) fn verdicts(&self) -> Vec<Verdict> {
+        self.script(|script| script.settled.iter().map(|s| s.verdict.clone()).collect())
+    }
+}
+
+fn unscripted<T>() -> Result<T> {
+    Err(Error::new(ErrorKind::Corrupt, "play script", "the script has no such verb"))
+}
+
+fn claim_of(job: NewJob, request: &ClaimRequest) -> Result<Claim> {
+    let now = Timestamp::MIN;
+    let length = request.lease.unwrap_or(LeaseLength::DEFAULT);
+    let expires_at = now.plus(length.as_duration());
+    let lease = Lease { worker: request.worker, expires_at, heartbeat_at: now, length };
+    let hash = job.request_hash();
+    let row = JobRow {
+        id: job.id,
+        queue: job.queue,
+        kind: job.kind,
+        lifecycle: job.lifecycle,
+        revision: 1,
+        state: State::Leased,
+        stage: 0,
+        priority: 0,
+        run_at: now,
+        held: false,
+        again: false,
+        log: false,
+        attempts: 1,
+        attempts_max: 5,
+        executions: 1,
+        version: ClaimVersion::ZERO.next(),
+        claim: Some(request.claim),
+        last_verdict: None,
+        lease: Some(lease),
+        step: 0,
+        cancel_requested: false,
+        transition_seq: 0,
+        event_seq: 0,
+        created_at: now,
+        updated_at: now,
+        started_at: Some(now),
+        finished_at: None,
+    };
+    let (job, payload) = (job.id, job.payload);
+    let asked = RequestRow {
+        job,
+        payload,
+        hash,
+        scope: leasehold_core::Scope::global(),
+        key: None,
+        subject: None,
+        traceparent: None,
+    };
+    let lifecycles = Arc::new(Lifecycles::shipped());
+    let work = Work::new(now, Epoch::default(), Limits::default(), lifecycles, Ids::random());
+    work.claim_of(&row, asked, None)
+}
+
+#[async_trait]
+impl Store for Fake {
+    async fn enqueue(&self, _: Vec<NewJob>) -> Result<Vec<Result<Enqueued>>> {
+        unscripted()
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>> {
+        self.script(|script| {
+            script.claims.push(request.clone());
+            if let (true, Some(claims)) = (request.repeat, script.taken.remove(&request.claim)) {
+                return Ok(claims);
+            }
+            let count = request.limit.min(script.due.len());
+            let jobs: Vec<_> = script.due.drain(..count).collect();
+            let claims = jobs.into_iter().map(|job| claim_of(job, &request));
+            let claims = claims.collect::<Result<Vec<_>>>()?;
+            if script.claims_unanswered > 0 {
+                script.claims_unanswered -= 1;
+                script.taken.insert(request.claim, claims);
+                return Err(Error::new(ErrorKind::OutcomeUnknown, "claim", "reply lost"));
+            }
+            Ok(claims)
+        })
+    }
+
+    async fn renew(&self, request: RenewRequest) -> Result<Vec<Renewal>> {
+        self.script(|script| {
+            script.renewals += 1;
+            let cancel_requested = matches!(script.renewing, Renewing::CancelRequested);
+            let remaining = Duration::from_secs(1);
+            let answer = match script.renewing {
+                Renewing::Lost => Renewal::Lost(LostReason::TakenOver),
+                Renewing::Unreachable => {
+                    return Err(Error::new(ErrorKind::Unavailable, "renew", "no database"));
+                }
+                _ => Renewal::Renewed { remaining, cancel_requested },
+            };
+            Ok(request.fences.iter().map(|_| answer).collect())
+        })
+    }
+
+    async fn progress(&self, reports: Vec<Progress>) -> Result<Vec<Result<()>>> {
+        let answers = reports.iter().map(|_| Ok(())).collect();
+        self.script(|script| script.reports.extend(reports));
+        Ok(answers)
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Result<Settled>>> {
+        self.script(|script| {
+            let mut answers = Vec::new();
+            for settlement in settlements {
+                script.settled.push(settlement);
+                answers.push(match script.settle_errors.pop_front() {
+                    Some(kind) => Err(Error::new(kind, "settle", "as scripted")),
+                    None => Ok(Settled::from_parts(Place::Succeeded, false)),
+                });
+            }
+            Ok(answers)
+        })
+    }
+
+    async fn reclaim(&self, _: ReclaimRequest) -> Result<Reclaimed> {
+        Ok(Reclaimed::default())
+    }
+
+    async fn publish(&self, _: Vec<NewEvent>) -> Result<Vec<Published>> {
+        unscripted()
+    }
+
+    async fn claim_events(&self, _: EventClaimRequest) -> Result<Vec<EventClaim>> {
+        unscripted()
+    }
+
+    async fn renew_events(&self, _: RenewRequest<EventFence>) -> Result<Vec<Renewal>> {
+        unscripted()
+    }
+
+    async fn settle_events(&self, _: Vec<EventSettlement>) -> Result<Vec<Result<()>>> {
+        unscripted()
+    }
+
+    async fn control(&self, _: Control) -> Result<Controlled> {
+        Ok(Controlled::Done)
+    }
+
+    async fn find(&self, _: Query) -> Result<Page<Found>> {
+        unscripted()
+    }
+
+    async fn stats(&self) -> Result<Stats> {
+        unscripted()
+    }
+
+    async fn prune(&self, _: PruneRequest) -> Result<Pruned> {
+        Ok(Pruned::default())
+    }
+
+    fn hints(&self) -> Hints {
+        self.hints.clone()
+    }
+}

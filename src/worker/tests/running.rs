@@ -1,0 +1,180 @@
+//! What a running worker sends to its store.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use leasehold_core::{
+    ErrorKind, Failure, FailureCode, JobKind, Json, LeaseLength, NewEvent, NewJob, Topic, Verdict,
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::fake::{Fake, Renewing};
+use crate::worker::{Context, Handled, Worker, WorkerBuilder};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn kind(name: &str) -> JobKind {
+    JobKind::new(name).unwrap()
+}
+
+fn job(name: &str, payload: &str) -> NewJob {
+    NewJob::new(kind(name), Json::parse(payload).unwrap())
+}
+
+fn worker(fake: &Fake) -> WorkerBuilder {
+    let builder = Worker::builder(Arc::new(fake.clone())).lease(LeaseLength::MIN).upkeep(None);
+    builder
+        .handler(kind("double"), async |_: Context, n: u32| Ok(Handled::done_with(&(n * 2))))
+        .handler(kind("panic"), |_: Context, (): ()| async { panic!("boom") })
+        .handler(kind("fail"), |_: Context, (): ()| async {
+            Err(Failure::new(FailureCode::VersionConflict, "taken").into())
+        })
+        .handler(kind("sleep"), |_: Context, (): ()| async {
+            tokio::time::sleep(LONG).await;
+            Ok(Handled::done())
+        })
+        .handler(kind("heed"), |context: Context, (): ()| async move {
+            context.cancellation().cancelled().await;
+            Err(std::io::Error::other("told to stop").into())
+        })
+}
+
+fn codes(fake: &Fake) -> Vec<FailureCode> {
+    fake.verdicts().iter().filter_map(|v| v.failure().map(Failure::code)).collect()
+}
+
+/// Proves: WQ-10
+#[tokio::test]
+async fn a_result_reaches_the_settlement() {
+    let fake = Fake::with([job("double", "21")]);
+    worker(&fake).build().run_until_idle().await.unwrap();
+    let result = Some(Json::parse("42").unwrap());
+    assert_eq!(fake.verdicts(), [Verdict::Succeed { result }]);
+}
+
+/// Proves: RT-1
+#[tokio::test]
+async fn panics_and_bad_payloads_fail_with_codes_of_their_own() {
+    let fake = Fake::with([job("panic", "null"), job("double", "\"x\"")]);
+    worker(&fake).slots(1).build().run_until_idle().await.unwrap();
+    assert_eq!(codes(&fake), [FailureCode::Panic, FailureCode::SchemaInvalid]);
+    let text = fake.verdicts().iter().filter_map(|v| v.failure().cloned()).next().unwrap();
+    assert_eq!(text.message(), "boom");
+}
+
+/// Proves: WQ-19
+#[tokio::test]
+async fn an_unknown_kind_is_given_back_with_a_delay() {
+    let fake = Fake::with([job("strange", "null")]);
+    worker(&fake).build().run_until_idle().await.unwrap();
+    assert!(matches!(fake.verdicts()[..], [Verdict::Release { delay: Some(_) }]));
+}
+
+/// Proves: WQ-10
+#[tokio::test]
+async fn a_lost_reply_is_answered_by_the_same_settlement() {
+    let fake = Fake::with([job("double", "1")]);
+    fake.script(|script| script.settle_errors.push_back(ErrorKind::OutcomeUnknown));
+    worker(&fake).build().run_until_idle().await.unwrap();
+    let settled = fake.script(|script| script.settled.clone());
+    assert_eq!(settled.len(), 2);
+    assert_eq!(settled[0], settled[1]);
+}
+
+/// Proves: WQ-11
+#[tokio::test]
+async fn a_refused_settlement_fails_the_job_once() {
+    let fake = Fake::with([job("double", "1")]);
+    fake.script(|script| script.settle_errors.extend([ErrorKind::Invalid, ErrorKind::Invalid]));
+    worker(&fake).build().run_until_idle().await.unwrap();
+    assert_eq!(codes(&fake), [FailureCode::ResultInvalid]);
+    assert_eq!(fake.verdicts().len(), 2);
+}
+
+/// Proves: WQ-3
+#[tokio::test]
+async fn a_claim_without_an_answer_is_sent_again() {
+    let fake = Fake::with([job("double", "1")]);
+    fake.script(|script| script.claims_unanswered = 1);
+    worker(&fake).build().run_until_idle().await.unwrap();
+    let claims = fake.script(|script| script.claims.clone());
+    assert_eq!(claims[0].claim, claims[1].claim);
+    assert!(!claims[0].repeat && claims[1].repeat);
+    assert_eq!(fake.verdicts().len(), 1);
+}
+
+/// Proves: WQ-5
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_lease_stops_the_handler_and_nothing_is_settled() {
+    for renewing in [Renewing::Lost, Renewing::Unreachable] {
+        let fake = Fake::with([job("sleep", "null")]);
+        fake.script(|script| script.renewing = renewing);
+        let run = worker(&fake).build().run_until_idle();
+        tokio::time::timeout(Duration::from_secs(5), run).await.expect("it ends").unwrap();
+        assert_eq!(fake.verdicts(), [], "{renewing:?}");
+    }
+}
+
+/// Proves: QUE-2
+#[tokio::test]
+async fn a_requested_cancel_reaches_the_handler() {
+    let fake = Fake::with([job("heed", "null")]);
+    fake.script(|script| script.renewing = Renewing::CancelRequested);
+    worker(&fake).build().run_until_idle().await.unwrap();
+    assert!(matches!(fake.verdicts()[..], [Verdict::Cancel { .. }]));
+}
+
+/// Proves: WQ-18
+#[tokio::test]
+async fn a_handler_that_blocks_its_thread_keeps_its_lease() {
+    let fake = Fake::with([job("block", "null")]);
+    let built = worker(&fake).handler(kind("block"), |_: Context, (): ()| async {
+        std::thread::sleep(Duration::from_millis(2_500));
+        Ok(Handled::done())
+    });
+    built.build().run_until_idle().await.unwrap();
+    assert_eq!(fake.verdicts(), [Verdict::Succeed { result: None }]);
+    assert!(fake.script(|script| script.renewals) >= 2);
+}
+
+/// Proves: WQ-20
+#[tokio::test]
+async fn a_shutdown_gives_back_what_does_not_end_in_time() {
+    let fake = Fake::with([job("sleep", "null"), job("heed", "null"), job("double", "1")]);
+    let shutdown = CancellationToken::new();
+    let built = worker(&fake).grace(Duration::from_millis(300)).build();
+    let running = tokio::spawn(built.run(shutdown.clone()));
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let begun = Instant::now();
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(2), "took {:?}", begun.elapsed());
+    let released = fake.verdicts().into_iter().filter(|v| matches!(v, Verdict::Release { .. }));
+    assert_eq!((released.count(), fake.verdicts().len()), (2, 3));
+}
+
+/// Proves: QUE-5
+#[tokio::test]
+async fn events_go_with_the_next_report_or_the_end() {
+    let fake = Fake::with([job("tell", "null")]);
+    let (sender, mut ids) = mpsc::unbounded_channel();
+    let built = worker(&fake).handler(kind("tell"), move |context: Context, (): ()| {
+        let sender = sender.clone();
+        async move {
+            let events = [0, 1].map(|_| NewEvent::new(Topic::new("told").unwrap(), Json::null()));
+            let [first, second] = events;
+            sender.send([first.id, second.id])?;
+            context.publish(first);
+            context.checkpoint(Json::null()).await?;
+            context.publish(second);
+            Ok(Handled::done())
+        }
+    });
+    built.build().run_until_idle().await.unwrap();
+    let [first, second] = ids.recv().await.unwrap();
+    let reports = fake.script(|script| script.reports.clone());
+    let settled = fake.script(|script| script.settled.clone());
+    assert_eq!((reports.len(), reports[0].step, reports[0].events[0].id), (1, 1, first));
+    assert_eq!((settled[0].events.len(), settled[0].events[0].id), (1, second));
+}
