@@ -3,8 +3,11 @@
 
 mod run;
 mod sink;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold_core::{Error, LeaseLength, Result, RetryPolicy, Store, Topic, WorkerId};
 
@@ -25,6 +28,7 @@ pub struct Relay<S> {
     at_once: usize,
     lease: LeaseLength,
     retry: RetryPolicy,
+    grace: Duration,
 }
 
 impl<S: Sink> Relay<S> {
@@ -40,6 +44,7 @@ impl<S: Sink> Relay<S> {
             at_once: 5,
             lease: LeaseLength::DEFAULT,
             retry: RetryPolicy::default(),
+            grace: Duration::from_secs(20),
         }
     }
 
@@ -81,6 +86,13 @@ impl<S: Sink> Relay<S> {
     #[must_use]
     pub fn lease(mut self, lease: LeaseLength) -> Self {
         self.lease = lease;
+        self
+    }
+
+    /// Sets how long a shutdown waits for deliveries; what is left is given back uncounted.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
         self
     }
 

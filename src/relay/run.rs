@@ -75,6 +75,9 @@ impl<S: Sink> Relay<S> {
                 tracing::warn!(event = %fence.event(), "lease of a delivery lost");
                 return;
             }
+            () = self.grace_over(shutdown) => {
+                return self.settle(fence, EventVerdict::Release { delay: None }, ends).await;
+            }
         };
         let verdict = match answer {
             Ok(()) => EventVerdict::Delivered,
@@ -84,6 +87,11 @@ impl<S: Sink> Relay<S> {
             }
         };
         self.settle(fence, verdict, ends).await;
+    }
+
+    async fn grace_over(&self, shutdown: &CancellationToken) {
+        shutdown.cancelled().await;
+        tokio::time::sleep(self.grace).await;
     }
 
     async fn deliver(&self, delivery: &Delivery) -> Result<(), Failure> {

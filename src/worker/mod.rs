@@ -10,7 +10,7 @@ mod name;
 mod run;
 mod settle;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use builder::{Worker, WorkerBuilder};
 pub use context::Context;

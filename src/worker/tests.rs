@@ -1,6 +1,6 @@
 //! What a handler's end becomes, without a store; `running` plays whole workers.
 
-mod fake;
+pub(crate) mod fake;
 mod running;
 
 use leasehold_core::{

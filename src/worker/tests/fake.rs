@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::query::{Found, Page, Query};
-use leasehold_core::row::{JobRow, Lease, RequestRow};
+use leasehold_core::row::{EventRow, JobRow, Lease, RequestRow};
 use leasehold_core::rules::{Ids, Lifecycles, Work};
 use leasehold_core::{
     Claim, ClaimId, ClaimRequest, ClaimVersion, Control, Controlled, Enqueued, Epoch, Error,
-    ErrorKind, EventClaim, EventClaimRequest, EventFence, EventSettlement, Hints, LeaseLength,
-    Limits, LostReason, NewEvent, NewJob, Place, Progress, PruneRequest, Pruned, Published,
-    ReclaimRequest, Reclaimed, RenewRequest, Renewal, Result, Settled, Settlement, State, Stats,
-    Store, Timestamp, Verdict,
+    ErrorKind, EventClaim, EventClaimRequest, EventFence, EventSettlement, EventState, Hints,
+    LeaseLength, Limits, LostReason, NewEvent, NewJob, Ordering, Place, Progress, PruneRequest,
+    Pruned, Published, ReclaimRequest, Reclaimed, RenewRequest, Renewal, Result, Settled,
+    Settlement, State, Stats, Store, Timestamp, Verdict,
 };
 
 /// How renewals are answered.
@@ -39,7 +39,25 @@ pub(crate) struct Script {
     pub(crate) settled: Vec<Settlement>,
     pub(crate) reports: Vec<Progress>,
     pub(crate) renewals: usize,
+    pub(crate) events: VecDeque<NewEvent>,
+    pub(crate) event_claims: Vec<EventClaimRequest>,
+    pub(crate) delivered: Vec<EventSettlement>,
     taken: HashMap<ClaimId, Vec<Claim>>,
+}
+
+impl Script {
+    fn answer_renewal(&mut self, fences: usize) -> Result<Vec<Renewal>> {
+        self.renewals += 1;
+        let cancel_requested = matches!(self.renewing, Renewing::CancelRequested);
+        let remaining = Duration::from_secs(1);
+        match self.renewing {
+            Renewing::Lost => Ok(vec![Renewal::Lost(LostReason::TakenOver); fences]),
+            Renewing::Unreachable => {
+                Err(Error::new(ErrorKind::Unavailable, "renew", "no database"))
+            }
+            _ => Ok(vec![Renewal::Renewed { remaining, cancel_requested }; fences]),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -66,6 +84,40 @@ impl Fake {
 
 fn unscripted<T>() -> Result<T> {
     Err(Error::new(ErrorKind::Corrupt, "play script", "the script has no such verb"))
+}
+
+fn event_claim_of(event: NewEvent, request: &EventClaimRequest) -> Result<EventClaim> {
+    let now = Timestamp::MIN;
+    let id = event.id;
+    let row = EventRow {
+        id,
+        topic: event.topic,
+        ordering: Ordering::Unordered,
+        sequence: None,
+        payload: event.payload,
+        traceparent: None,
+        state: EventState::Waiting,
+        ordered: false,
+        run_at: now,
+        attempts: 0,
+        attempts_max: 10,
+        version: ClaimVersion::ZERO,
+        claim: None,
+        last_verdict: None,
+        lease: None,
+        failure: None,
+        created_at: now,
+        updated_at: now,
+        finished_at: None,
+    };
+    let mut work = work_at(now);
+    work.load_events([row]);
+    work.claim_event(id, request)
+}
+
+fn work_at(now: Timestamp) -> Work {
+    let lifecycles = Arc::new(Lifecycles::shipped());
+    Work::new(now, Epoch::default(), Limits::default(), lifecycles, Ids::random())
 }
 
 fn claim_of(job: NewJob, request: &ClaimRequest) -> Result<Claim> {
@@ -113,9 +165,7 @@ fn claim_of(job: NewJob, request: &ClaimRequest) -> Result<Claim> {
         subject: None,
         traceparent: None,
     };
-    let lifecycles = Arc::new(Lifecycles::shipped());
-    let work = Work::new(now, Epoch::default(), Limits::default(), lifecycles, Ids::random());
-    work.claim_of(&row, asked, None)
+    work_at(now).claim_of(&row, asked, None)
 }
 
 #[async_trait]
@@ -144,19 +194,7 @@ impl Store for Fake {
     }
 
     async fn renew(&self, request: RenewRequest) -> Result<Vec<Renewal>> {
-        self.script(|script| {
-            script.renewals += 1;
-            let cancel_requested = matches!(script.renewing, Renewing::CancelRequested);
-            let remaining = Duration::from_secs(1);
-            let answer = match script.renewing {
-                Renewing::Lost => Renewal::Lost(LostReason::TakenOver),
-                Renewing::Unreachable => {
-                    return Err(Error::new(ErrorKind::Unavailable, "renew", "no database"));
-                }
-                _ => Renewal::Renewed { remaining, cancel_requested },
-            };
-            Ok(request.fences.iter().map(|_| answer).collect())
-        })
+        self.script(|script| script.answer_renewal(request.fences.len()))
     }
 
     async fn progress(&self, reports: Vec<Progress>) -> Result<Vec<Result<()>>> {
@@ -187,16 +225,31 @@ impl Store for Fake {
         unscripted()
     }
 
-    async fn claim_events(&self, _: EventClaimRequest) -> Result<Vec<EventClaim>> {
-        unscripted()
+    async fn claim_events(&self, request: EventClaimRequest) -> Result<Vec<EventClaim>> {
+        self.script(|script| {
+            script.event_claims.push(request.clone());
+            let count = request.limit.min(script.events.len());
+            let events: Vec<_> = script.events.drain(..count).collect();
+            events.into_iter().map(|event| event_claim_of(event, &request)).collect()
+        })
     }
 
-    async fn renew_events(&self, _: RenewRequest<EventFence>) -> Result<Vec<Renewal>> {
-        unscripted()
+    async fn renew_events(&self, request: RenewRequest<EventFence>) -> Result<Vec<Renewal>> {
+        self.script(|script| script.answer_renewal(request.fences.len()))
     }
 
-    async fn settle_events(&self, _: Vec<EventSettlement>) -> Result<Vec<Result<()>>> {
-        unscripted()
+    async fn settle_events(&self, settlements: Vec<EventSettlement>) -> Result<Vec<Result<()>>> {
+        self.script(|script| {
+            let mut answers = Vec::new();
+            for settlement in settlements {
+                script.delivered.push(settlement);
+                answers.push(match script.settle_errors.pop_front() {
+                    Some(kind) => Err(Error::new(kind, "settle", "as scripted")),
+                    None => Ok(()),
+                });
+            }
+            Ok(answers)
+        })
     }
 
     async fn control(&self, _: Control) -> Result<Controlled> {

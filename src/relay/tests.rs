@@ -1,0 +1,158 @@
+//! What a relay sends to its store and its sink.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering as Memory};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::{
+    ErrorKind, EventVerdict, Failure, FailureCode, Json, LeaseLength, NewEvent, Topic,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{ChannelSink, Delivery, JsonLinesSink, Relay, Sink};
+use crate::worker::tests::fake::{Fake, Renewing};
+
+fn event(payload: &str) -> NewEvent {
+    NewEvent::new(Topic::new("told").unwrap(), Json::parse(payload).unwrap())
+}
+
+fn fake(events: impl IntoIterator<Item = NewEvent>) -> Fake {
+    let fake = Fake::default();
+    fake.script(|script| script.events.extend(events));
+    fake
+}
+
+fn verdicts(fake: &Fake) -> Vec<EventVerdict> {
+    fake.script(|script| script.delivered.iter().map(|d| d.verdict.clone()).collect())
+}
+
+/// Counts deliveries and how many run at once; sleeps, then answers as its payload says.
+#[derive(Debug, Default)]
+struct Slow {
+    sleeps: Duration,
+    now: AtomicUsize,
+    most: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Sink for Slow {
+    async fn deliver(&self, event: &Delivery) -> Result<(), Failure> {
+        let now = self.now.fetch_add(1, Memory::SeqCst) + 1;
+        self.most.fetch_max(now, Memory::SeqCst);
+        tokio::time::sleep(self.sleeps).await;
+        self.now.fetch_sub(1, Memory::SeqCst);
+        match event.payload.as_str() {
+            "\"fail\"" => Err(Failure::new(FailureCode::UpstreamUnavailable, "later")),
+            "\"panic\"" => panic!("boom"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Proves: TX-5
+#[tokio::test]
+async fn a_batch_is_ten_and_larger_ones_need_a_word() {
+    let relay = || Relay::new(Arc::new(Fake::default()), Slow::default());
+    assert_eq!(relay().batch, 10);
+    assert!(relay().batch(25).is_ok());
+    for bad in [0, 26] {
+        assert_eq!(relay().batch(bad).expect_err("refused").kind(), ErrorKind::Invalid);
+    }
+    assert!(relay().allow_large_batches().batch(26).is_ok());
+    assert!(relay().allow_large_batches().batch(0).is_err());
+}
+
+/// Proves: TX-5
+#[tokio::test]
+async fn five_deliveries_run_at_once() {
+    let fake = fake((0..12).map(|n| event(&n.to_string())));
+    let most = Arc::new(AtomicUsize::new(0));
+    let sink = Slow { sleeps: Duration::from_millis(20), most: most.clone(), ..Slow::default() };
+    assert_eq!(Relay::new(Arc::new(fake.clone()), sink).run_until_idle().await, 12);
+    assert_eq!(most.load(Memory::SeqCst), 5);
+    assert!(fake.script(|script| script.event_claims.iter().all(|claim| claim.limit == 10)));
+    assert_eq!(verdicts(&fake), vec![EventVerdict::Delivered; 12]);
+}
+
+/// Proves: TX-6
+#[tokio::test]
+async fn a_failed_or_panicking_sink_is_a_failed_attempt() {
+    let fake = fake([event("\"fail\""), event("\"panic\"")]);
+    let relay = Relay::new(Arc::new(fake.clone()), Slow::default()).at_once(1);
+    relay.run_until_idle().await;
+    let codes = verdicts(&fake).into_iter().map(|verdict| match verdict {
+        EventVerdict::Retry { failure, delay: Some(_) } => failure.code(),
+        other => panic!("{other:?}"),
+    });
+    let wanted = [FailureCode::UpstreamUnavailable, FailureCode::Panic];
+    assert_eq!(codes.collect::<Vec<_>>(), wanted);
+}
+
+/// Proves: TX-4
+#[tokio::test]
+async fn a_slow_delivery_is_renewed_and_a_lost_one_is_dropped() {
+    for (renewing, settled) in [(Renewing::Renewed, 1), (Renewing::Lost, 0)] {
+        let fake = fake([event("1")]);
+        fake.script(|script| script.renewing = renewing);
+        let sink = Slow { sleeps: Duration::from_millis(1_500), ..Slow::default() };
+        let relay = Relay::new(Arc::new(fake.clone()), sink).lease(LeaseLength::MIN);
+        relay.run_until_idle().await;
+        assert_eq!(verdicts(&fake).len(), settled, "{renewing:?}");
+        assert!(fake.script(|script| script.renewals) >= 1);
+    }
+}
+
+/// Proves: TX-4
+#[tokio::test]
+async fn a_lost_reply_is_answered_by_the_same_settlement() {
+    let fake = fake([event("1")]);
+    fake.script(|script| script.settle_errors.push_back(ErrorKind::OutcomeUnknown));
+    let (sink, mut received) = ChannelSink::new(4);
+    Relay::new(Arc::new(fake.clone()), sink).run_until_idle().await;
+    let sent = fake.script(|script| script.delivered.clone());
+    assert_eq!((sent.len(), &sent[0]), (2, &sent[1]));
+    assert_eq!(received.recv().await.unwrap().payload.as_str(), "1");
+}
+
+/// Proves: TX-5
+#[tokio::test]
+async fn a_shutdown_ends_the_wait_for_events() {
+    let shutdown = CancellationToken::new();
+    let relay = Relay::new(Arc::new(Fake::default()), Slow::default());
+    shutdown.cancel();
+    let run = relay.run(&shutdown);
+    tokio::time::timeout(Duration::from_millis(200), run).await.expect("it ends");
+}
+
+/// Proves: WQ-20
+#[tokio::test]
+async fn a_shutdown_gives_a_hanging_delivery_back() {
+    let fake = fake([event("1")]);
+    let shutdown = CancellationToken::new();
+    let sink = Slow { sleeps: Duration::from_secs(60), ..Slow::default() };
+    let relay = Relay::new(Arc::new(fake.clone()), sink).grace(Duration::from_millis(100));
+    let stop = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        shutdown.cancel();
+    };
+    let both = async { tokio::join!(relay.run(&shutdown), stop) };
+    tokio::time::timeout(Duration::from_secs(2), both).await.expect("it ends");
+    assert_eq!(verdicts(&fake), [EventVerdict::Release { delay: None }]);
+}
+
+/// Proves: PAR-3
+#[tokio::test]
+async fn a_line_holds_the_payload_as_it_was_published() {
+    let name = format!("leasehold-lines-{}", leasehold_core::EventId::new());
+    let path = std::env::temp_dir().join(name);
+    let sink = JsonLinesSink::file(&path).await.unwrap();
+    let fake = fake([event("{\"n\":\n 1.50}"), event("2")]);
+    Relay::new(Arc::new(fake), sink).at_once(1).run_until_idle().await;
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 2);
+    assert!(lines[0].ends_with(",\"payload\":{\"n\":  1.50}}"), "{}", lines[0]);
+    assert!(Json::parse(lines[0]).is_ok());
+}
