@@ -313,6 +313,15 @@ impl EventState {
         }
     }
 
+    /// How long an event that ended here stays, in seconds; `None` for live states.
+    pub const fn keep_seconds(self) -> Option<i64> {
+        match self {
+            Self::Delivered => Some(24 * 3600),
+            Self::DeadLetter => Some(30 * 24 * 3600),
+            Self::Waiting | Self::Leased => None,
+        }
+    }
+
     /// Reads a stored name.
     ///
     /// # Errors

@@ -69,6 +69,11 @@ impl Hints {
         });
     }
 
+    /// Whether anybody listens; nobody need look for hints from elsewhere when not.
+    pub fn has_listeners(&self) -> bool {
+        self.marks.receiver_count() > 0
+    }
+
     /// A wake-up to be sent after a commit.
     pub fn wake(&self, kind: HintKind) -> Wake {
         Wake { hints: self.clone(), kind }

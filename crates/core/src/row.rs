@@ -101,6 +101,15 @@ pub struct OutcomePatch {
     pub failed_at: Option<Timestamp>,
 }
 
+/// What executions left (table `outcomes`), as it is read.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct OutcomeRow {
+    pub checkpoint: Option<Json>,
+    pub result: Option<Json>,
+    pub failure: Option<Json>,
+}
+
 /// An idempotency key (table `keys`); outlasts its job.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the fields are columns")]

@@ -114,6 +114,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Lets go of what has ended long enough ago; live rows are never touched.
     ///
+    /// A job goes with its request, outcome, transitions and dead letters and leaves a tombstone;
+    /// its key stays.
+    ///
     /// # Errors
     /// `Invalid` for a limit out of range; engine errors.
     async fn prune(&self, request: PruneRequest) -> Result<Pruned>;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::error::{Error, Result};
 use crate::fence::Epoch;
 use crate::name::QueueName;
 use crate::time::Timestamp;
@@ -132,6 +133,18 @@ impl PruneRequest {
     /// Prunes by the queues' own ages.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Checks everything that needs no database.
+    ///
+    /// # Errors
+    /// `Invalid` for a limit of 0 or above 10,000.
+    pub fn check(&self) -> Result<()> {
+        if (1..=10_000).contains(&self.limit) {
+            return Ok(());
+        }
+        let why = format!("a limit of {}, 1 to 10,000 are allowed", self.limit);
+        Err(Error::invalid("prune", why))
     }
 
     /// Sets the most rows of each sort.

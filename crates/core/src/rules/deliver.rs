@@ -30,7 +30,8 @@ impl EventClaimRequest {
 }
 
 impl Work {
-    /// Claims a loaded waiting event.
+    /// Claims a loaded waiting event. One that was reclaimed in this very transaction is not raised
+    /// twice.
     ///
     /// # Errors
     /// `Corrupt` when it is not loaded.
@@ -38,7 +39,9 @@ impl Work {
         let missing = || Error::new(ErrorKind::Corrupt, "claim events", "the row is not loaded");
         let mut row = self.events.get(&id).cloned().ok_or_else(missing)?;
         let length: LeaseLength = request.lease.unwrap_or(self.limits.lease_default);
-        row.version = row.version.next();
+        if !self.changed_events.contains(&id) {
+            row.version = row.version.next();
+        }
         row.state = EventState::Leased;
         row.claim = Some(request.claim);
         row.last_verdict = None;

@@ -16,6 +16,7 @@ mod progress;
 mod publish;
 mod settle;
 mod transition;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -5,6 +5,7 @@ use super::changes::Draft;
 use crate::control::{Controlled, QueueSettings};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::EventState;
+use crate::fence::Epoch;
 use crate::id::{EventId, JobId};
 use crate::lifecycle::{Place, State, Verb};
 use crate::name::Actor;
@@ -97,6 +98,22 @@ impl Work {
         self.draft_audit(&mut draft, actor, "replay", format!("event {id}"), None);
         self.merge(draft);
         Ok(Controlled::Done)
+    }
+
+    /// The next epoch, kept as an operator act.
+    ///
+    /// # Errors
+    /// `Invalid` when the epochs are used up.
+    pub fn bump_epoch(&mut self, actor: &Actor) -> Result<Epoch> {
+        let next =
+            Epoch::new(i64::from(self.epoch.get()) + 1).map_err(|e| e.during("bump epoch"))?;
+        self.audit(actor, "bump_epoch", "store".to_owned(), Some(&next.get().to_string()));
+        Ok(next)
+    }
+
+    /// Keeps a clock reset as an operator act.
+    pub fn note_clock_reset(&mut self, actor: &Actor) {
+        self.audit(actor, "reset_clock", "store".to_owned(), None);
     }
 
     /// Keeps an operator act that changes no job or event row.
