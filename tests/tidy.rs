@@ -325,9 +325,10 @@ fn each_guarantee_of_the_readme_is_proven() {
 fn each_example_is_named_in_the_readme() {
     let readme = read("README.md");
     let mut problems = Vec::new();
-    for entry in fs::read_dir(root().join("examples")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        let name = name.trim_end_matches(".rs").to_owned();
+    let files = files();
+    let examples = files.iter().filter_map(|file| file.path.strip_prefix("examples/"));
+    for example in examples {
+        let name = example.split('/').next().unwrap_or(example).trim_end_matches(".rs").to_owned();
         if !readme.contains(&name) {
             problems.push(name);
         }
