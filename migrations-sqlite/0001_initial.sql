@@ -8,12 +8,14 @@ create table leasehold_store (
 ) strict;
 insert into leasehold_store (id, epoch) values (1, 0);
 
--- Differs: the store's clock, which the server keeps on PostgreSQL. Never goes back.
+-- Differs: the store's clock, which the server keeps on PostgreSQL. Goes back only by a reset, which
+-- every process on the file sees by the count.
 create table leasehold_clock (
   id integer primary key check (id = 1),
-  now_us integer not null
+  now_us integer not null,
+  resets integer not null
 ) strict;
-insert into leasehold_clock (id, now_us) values (1, 0);
+insert into leasehold_clock (id, now_us, resets) values (1, 0, 0);
 
 create table leasehold_queues (
   name text primary key,

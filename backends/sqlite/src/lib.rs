@@ -1,1 +1,48 @@
-//! placeholder
+//! The SQLite store of Leasehold: durable, fenced jobs and a transactional outbox on one node.
+//!
+//! - [`open`] gives a [`SqliteStore`], which is the contract's `Store` and `Records`.
+//! - [`SqliteStore::join`] gives the same verbs on the caller's own transaction.
+//! - [`SqliteStore::transaction`] runs a short closure inside the group commit.
+//!
+//! Owns everything that is SQLite: files, connections, statements, locks, the clock. Refuses to
+//! decide what a verb does; those rules are the contract's.
+
+mod claim;
+mod clock;
+mod control;
+mod deliver;
+mod error;
+mod find;
+mod joined;
+#[cfg(feature = "lab")]
+mod lab;
+mod load;
+mod migrate;
+mod once;
+mod open;
+mod prune;
+mod row;
+mod statement;
+mod stats;
+mod store;
+mod write;
+mod writer;
+
+pub use joined::{InTransaction, Joined};
+pub use rusqlite;
+pub use store::SqliteStore;
+
+/// Opens a database, makes it where it does not exist, and brings its schema up to date.
+///
+/// `url` is a path (`jobs.db`, `/var/lib/jobs.db`), `:memory:`, or a URL: `sqlite:jobs.db`,
+/// `sqlite:///var/lib/jobs.db`, `sqlite::memory:`, with %-escapes and one parameter,
+/// `synchronous=full` (the default) or `synchronous=normal`, which may lose acknowledged work when
+/// the power fails.
+///
+/// # Errors
+/// `Invalid` for a URL that is none or a schema that is too new; `Corrupt` for an edited migration or
+/// a damaged file; `Conflict` when a shipped lifecycle has another definition; `Busy`, `Unavailable`
+/// and `StorageFull` from the engine.
+pub async fn open(url: &str) -> leasehold_core::Result<SqliteStore> {
+    SqliteStore::open(url).await
+}

@@ -1,0 +1,211 @@
+//! Owns the claim and the reclaim of jobs: which candidates are read, in which order, and within
+//! which limits. What a claim does to a row is a rule of the contract.
+
+use leasehold_core::row::{JobRow, QueueRow};
+use leasehold_core::rules::{Work, claim_order, queues_once, room};
+use leasehold_core::{
+    Claim, ClaimRequest, JobId, QueueName, ReclaimRequest, Reclaimable, Reclaimed, Result, State,
+};
+use rusqlite::{Connection, params};
+
+use crate::joined::Joined;
+use crate::load::{self, Facts, bound};
+use crate::row::Columns;
+use crate::statement::{Sql, row, rows, sql};
+use crate::{deliver, write};
+
+/// The most expired rows that one claim takes back in passing.
+const RECLAIM_MAX: usize = 1_000;
+
+/// One claim in the making.
+struct Taking<'a> {
+    joined: &'a Joined<'a>,
+    facts: &'a Facts,
+    request: &'a ClaimRequest,
+    work: Work,
+    rows: Vec<JobRow>,
+    /// How many of `rows` an earlier send of this request had taken.
+    had: usize,
+}
+
+impl Joined<'_> {
+    pub(crate) fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
+        request.check()?;
+        self.verb("claim", |facts| {
+            let work = facts.work(self.shared);
+            let mut taking =
+                Taking { joined: self, facts, request, work, rows: Vec::new(), had: 0 };
+            let queues = queues_once(&request.queues);
+            if request.repeat {
+                queues.iter().try_for_each(|queue| taking.again(queue))?;
+            }
+            queues.iter().try_for_each(|queue| taking.fill_from(queue))?;
+            taking.finish()
+        })
+    }
+
+    pub(crate) fn reclaim(&self, request: &ReclaimRequest) -> Result<Reclaimed> {
+        self.verb("reclaim", |facts| {
+            let mut work = facts.work(self.shared);
+            let mut done = Reclaimed::default();
+            match &request.what {
+                Reclaimable::Jobs(queues) => {
+                    let found = expired(self.conn, facts, queues.as_deref(), request.limit)?;
+                    done.jobs = reclaim_rows(&mut work, found)?;
+                    done.jobs.sort_unstable();
+                }
+                Reclaimable::Events(topics) => {
+                    deliver::reclaim(self, facts, &mut work, topics.as_deref(), request.limit)?
+                        .count(&work, &mut done);
+                }
+                _ => {}
+            }
+            self.write(facts, work)?;
+            Ok(done)
+        })
+    }
+}
+
+impl Taking<'_> {
+    fn left(&self) -> usize {
+        self.request.limit.saturating_sub(self.rows.len())
+    }
+
+    fn again(&mut self, queue: &QueueName) -> Result<()> {
+        let values = params![
+            queue.as_str(),
+            self.request.claim.as_bytes().as_slice(),
+            self.request.worker.as_bytes().as_slice(),
+            self.facts.now.as_micros(),
+            bound(self.left()),
+        ];
+        self.rows.extend(job_rows(self.joined.conn, sql!("claim_again"), values)?);
+        self.had = self.rows.len();
+        Ok(())
+    }
+
+    fn fill_from(&mut self, name: &QueueName) -> Result<()> {
+        let Some(queue) = load::queue(self.joined.conn, name)? else { return Ok(()) };
+        if queue.paused || self.left() == 0 {
+            return Ok(());
+        }
+        let limited = queue.limit.is_some() || self.facts.limit.is_some();
+        let mut back = Vec::new();
+        if limited {
+            back = self.take_back(name)?;
+        }
+        let want = self.left().min(self.room(&queue)?);
+        let mut found = self.candidates(name, want)?;
+        if !limited && found.len() < want {
+            back = self.take_back(name)?;
+        }
+        found.extend(back);
+        found.sort_by_key(claim_order);
+        found.truncate(want);
+        let lease = self.request.lease_for(Some(&queue), self.joined.shared.limits.lease_default);
+        for row in &mut found {
+            self.work.claim_row(row, self.request, lease);
+        }
+        self.rows.append(&mut found);
+        Ok(())
+    }
+
+    /// Reclaims a queue's expired rows; those that may be claimed at once are given back.
+    fn take_back(&mut self, queue: &QueueName) -> Result<Vec<JobRow>> {
+        let queues = std::slice::from_ref(queue);
+        let found = expired(self.joined.conn, self.facts, Some(queues), RECLAIM_MAX)?;
+        let back = reclaim_rows(&mut self.work, found)?;
+        let now = self.facts.now;
+        let due = |row: &&JobRow| row.state == State::Waiting && !row.held && row.run_at <= now;
+        let rows = back.iter().filter_map(|(id, _)| self.work.job(*id));
+        Ok(rows.filter(due).cloned().collect())
+    }
+
+    fn room(&self, queue: &QueueRow) -> Result<usize> {
+        let (conn, now) = (self.joined.conn, self.facts.now.as_micros());
+        let mut left = usize::MAX;
+        let fresh = self.rows.iter().skip(self.had);
+        if queue.limit.is_some() {
+            let leased = count(conn, sql!("count_leased"), params![queue.name.as_str(), now])?;
+            left = left.min(room(queue.limit, leased));
+        }
+        if self.facts.limit.is_some() {
+            let taken = u64::try_from(fresh.count()).unwrap_or(u64::MAX);
+            let leased = count(conn, sql!("count_leased_all"), params![now])?;
+            left = left.min(room(self.facts.limit, leased.saturating_add(taken)));
+        }
+        Ok(left)
+    }
+
+    /// Due rows in the claim order: one index range for each priority that is present.
+    fn candidates(&self, queue: &QueueName, want: usize) -> Result<Vec<JobRow>> {
+        let (conn, now) = (self.joined.conn, self.facts.now.as_micros());
+        let mut found: Vec<JobRow> = Vec::new();
+        let mut below = i64::from(i16::MAX) + 1;
+        while found.len() < want {
+            let values = params![queue.as_str(), below];
+            let next = row(conn, sql!("claim_priority"), values, |row| Columns::of(row).raw())?;
+            let Some(priority) = next else { break };
+            let values = params![queue.as_str(), priority, now, bound(want - found.len())];
+            found.extend(job_rows(conn, sql!("claim"), values)?);
+            below = priority;
+        }
+        Ok(found)
+    }
+
+    fn finish(mut self) -> Result<Vec<Claim>> {
+        let Joined { conn, shared, .. } = *self.joined;
+        let fresh = self.rows.get_mut(self.had..).unwrap_or_default();
+        self.work.claimed(fresh)?;
+        let claim = |row: &JobRow| {
+            let (request, checkpoint) = load::request(conn, row)?;
+            self.work.claim_of(row, request, checkpoint)
+        };
+        let claims = self.rows.iter().map(claim).collect::<Result<Vec<_>>>()?;
+        let mut changes = self.work.into_changes();
+        write::changes(conn, shared, self.facts.now, &mut changes)?;
+        let fresh = self.rows.get(self.had..).unwrap_or_default();
+        if changes.is_empty() && !fresh.is_empty() {
+            shared.clock.keep(conn, self.facts.now)?;
+        }
+        fresh.iter().try_for_each(|row| write::job(conn, row))?;
+        Ok(claims)
+    }
+}
+
+fn job_rows(conn: &Connection, sql: Sql, values: impl rusqlite::Params) -> Result<Vec<JobRow>> {
+    rows(conn, sql, values, |row| Columns::of(row).job())
+}
+
+fn count(conn: &Connection, sql: Sql, values: impl rusqlite::Params) -> Result<u64> {
+    let found: Option<i64> = row(conn, sql, values, |row| Columns::of(row).raw())?;
+    Ok(found.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
+}
+
+fn expired(
+    conn: &Connection,
+    facts: &Facts,
+    queues: Option<&[QueueName]>,
+    limit: usize,
+) -> Result<Vec<JobRow>> {
+    let now = facts.now.as_micros();
+    let Some(queues) = queues else {
+        return job_rows(conn, sql!("expired_jobs_all"), params![now, bound(limit)]);
+    };
+    let mut found = Vec::new();
+    for queue in queues_once(queues) {
+        let values = params![queue.as_str(), now, bound(limit.saturating_sub(found.len()))];
+        found.extend(job_rows(conn, sql!("expired_jobs"), values)?);
+    }
+    Ok(found)
+}
+
+fn reclaim_rows(work: &mut Work, rows: Vec<JobRow>) -> Result<Vec<(JobId, leasehold_core::Place)>> {
+    let ids: Vec<JobId> = rows.iter().map(|row| row.id).collect();
+    work.load_jobs(rows);
+    let mut done = Vec::with_capacity(ids.len());
+    for id in ids {
+        done.extend(work.reclaim(id)?.map(|place| (id, place)));
+    }
+    Ok(done)
+}

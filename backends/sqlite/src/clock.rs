@@ -1,0 +1,183 @@
+//! Owns the store's clock: microseconds that never go back and never stand still, over every process
+//! on the file. The one place of this crate that reads the machine's clocks.
+//!
+//! Time is counted on the monotonic clock from a base. The row of the file is the high-water mark of
+//! all processes; whoever is behind it moves up to it. The wall clock is followed by running up to a
+//! tenth faster or slower; a step ahead is made only while no lease runs that it would cut short.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime};
+
+#[cfg(feature = "lab")]
+use leasehold_core::lab::ManualClock;
+use leasehold_core::{Result, Timestamp};
+use rusqlite::{Connection, params};
+
+use crate::error::corrupt;
+use crate::row::Columns;
+use crate::statement::{execute, row, sql};
+
+/// How far ahead the wall must be before a step is considered, in microseconds.
+const STEP_US: i64 = 100_000;
+/// How far off the wall the clock may be before it is worth a warning.
+const SKEW_MAX: Duration = Duration::from_secs(5);
+
+/// The machine's wall clock, in microseconds since 1970.
+pub(crate) fn wall_us() -> i64 {
+    Timestamp::from_system_time(SystemTime::now()).unwrap_or(Timestamp::MIN).as_micros()
+}
+
+/// The store's clock.
+#[derive(Debug)]
+pub(crate) enum Clock {
+    /// Counts on the machine's monotonic clock.
+    Own(Mutex<Counter>),
+    /// Set by hand.
+    #[cfg(feature = "lab")]
+    Manual(ManualClock),
+}
+
+/// The last reading and when it was made.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    value: i64,
+    at: Instant,
+    resets: i64,
+}
+
+impl Counter {
+    /// Counts on, drawn towards the wall by at most a tenth of what has passed.
+    fn advance(&self, elapsed: i64, wall: i64) -> i64 {
+        let straight = self.value.saturating_add(elapsed);
+        let most = elapsed / 10;
+        straight.saturating_add(wall.saturating_sub(straight).clamp(-most, most))
+    }
+
+    /// Takes the file's mark into account: never behind it, and down to it after a reset.
+    fn reconcile(&mut self, counted: i64, (mark, resets): (i64, i64)) -> i64 {
+        if resets != self.resets {
+            self.resets = resets;
+            return mark;
+        }
+        counted.max(mark)
+    }
+}
+
+impl Clock {
+    /// A clock that begins at the file's mark; the first reading steps to the wall if it may.
+    pub(crate) fn own(conn: &Connection) -> Result<Self> {
+        let (value, resets) = mark(conn)?;
+        Ok(Self::Own(Mutex::new(Counter { value, at: Instant::now(), resets })))
+    }
+
+    /// The store's now in this transaction. Writes nothing: see [`Clock::keep`].
+    pub(crate) fn now(&self, conn: &Connection) -> Result<Timestamp> {
+        match self {
+            Self::Own(counter) => count(counter, conn),
+            #[cfg(feature = "lab")]
+            Self::Manual(clock) => Ok(clock.now()),
+        }
+    }
+
+    /// Keeps the now of a transaction that writes, for the other processes. One that writes nothing
+    /// keeps nothing, so that an empty poll costs no commit and wakes nobody.
+    pub(crate) fn keep(&self, conn: &Connection, now: Timestamp) -> Result<()> {
+        match self {
+            Self::Own(_) => execute(conn, sql!("clock_keep"), params![now.as_micros()]).map(|_| ()),
+            #[cfg(feature = "lab")]
+            Self::Manual(_) => Ok(()),
+        }
+    }
+
+    /// Whether the clock may not be set now: a lease runs, or it is set by hand.
+    pub(crate) fn is_fixed(&self, conn: &Connection, now: Timestamp) -> Result<bool> {
+        match self {
+            Self::Own(_) => lease_runs(conn, now.as_micros()),
+            #[cfg(feature = "lab")]
+            Self::Manual(_) => Ok(true),
+        }
+    }
+
+    /// Sets the clock to the wall, back too; every process follows at its next reading.
+    pub(crate) fn reset(&self, conn: &Connection) -> Result<()> {
+        execute(conn, sql!("clock_reset"), params![wall_us()]).map(|_| ())
+    }
+
+    /// What an operator should know of this clock.
+    pub(crate) fn warning(&self, now: Timestamp) -> Option<String> {
+        match self {
+            Self::Own(_) => {
+                let wall = Timestamp::saturating(wall_us());
+                let off = wall.since(now).max(now.since(wall));
+                let why = || format!("the store's clock is {} s off the machine's", off.as_secs());
+                (off > SKEW_MAX).then(why)
+            }
+            #[cfg(feature = "lab")]
+            Self::Manual(_) => None,
+        }
+    }
+
+    #[cfg(feature = "lab")]
+    pub(crate) fn manual(&self) -> Option<ManualClock> {
+        match self {
+            Self::Own(_) => None,
+            Self::Manual(clock) => Some(clock.clone()),
+        }
+    }
+}
+
+fn count(counter: &Mutex<Counter>, conn: &Connection) -> Result<Timestamp> {
+    let stored = mark(conn)?;
+    let mut counter = counter.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (at, wall) = (Instant::now(), wall_us());
+    let elapsed = i64::try_from((at - counter.at).as_micros()).unwrap_or(i64::MAX);
+    let counted = counter.advance(elapsed, wall);
+    let mut now = counter.reconcile(counted, stored);
+    if wall.saturating_sub(now) > STEP_US && !lease_runs(conn, now)? {
+        now = wall;
+    }
+    (counter.value, counter.at) = (now, at);
+    Ok(Timestamp::saturating(now))
+}
+
+fn mark(conn: &Connection) -> Result<(i64, i64)> {
+    let read = |row: &rusqlite::Row<'_>| {
+        let mut columns = Columns::of(row);
+        Ok((columns.raw()?, columns.raw()?))
+    };
+    row(conn, sql!("clock_load"), [], read)?.ok_or_else(|| corrupt("the clock's row is gone"))
+}
+
+fn lease_runs(conn: &Connection, now: i64) -> Result<bool> {
+    let runs = row(conn, sql!("clock_leased"), params![now], |row| Columns::of(row).raw())?;
+    Ok(runs.unwrap_or(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counter(value: i64) -> Counter {
+        Counter { value, at: Instant::now(), resets: 0 }
+    }
+
+    /// Proves: GLO-6
+    #[test]
+    fn follows_the_wall_by_a_tenth_at_most() {
+        let counter = counter(1_000_000);
+        assert_eq!(counter.advance(1_000, 1_001_000), 1_001_000);
+        assert_eq!(counter.advance(1_000, 9_000_000), 1_001_100);
+        assert_eq!(counter.advance(1_000, 0), 1_000_900);
+        assert_eq!(counter.advance(0, 0), 1_000_000);
+    }
+
+    /// Proves: GLO-6
+    #[test]
+    fn never_behind_the_file_and_down_only_by_a_reset() {
+        let mut counter = counter(50);
+        assert_eq!(counter.reconcile(60, (70, 0)), 70);
+        assert_eq!(counter.reconcile(80, (70, 0)), 80);
+        assert_eq!(counter.reconcile(80, (10, 1)), 10);
+        assert_eq!(counter.reconcile(80, (10, 1)), 80);
+    }
+}

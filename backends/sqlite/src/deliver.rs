@@ -1,0 +1,94 @@
+//! Owns the outbox's claim and reclaim: which events are candidates. What happens to one is a rule
+//! of the contract.
+
+use leasehold_core::row::EventRow;
+use leasehold_core::rules::Work;
+use leasehold_core::{
+    EventClaim, EventClaimRequest, EventFence, EventId, EventState, Reclaimed, Result, Topic,
+};
+use rusqlite::{Connection, params};
+
+use crate::joined::Joined;
+use crate::load::{self, Facts, bound};
+use crate::row::Columns;
+use crate::statement::{rows, sql};
+
+/// Events that were taken back, in id order.
+#[derive(Debug, Default)]
+pub(crate) struct TakenBack(Vec<EventId>);
+
+impl TakenBack {
+    /// Adds them up by where they landed.
+    pub(crate) fn count(&self, work: &Work, done: &mut Reclaimed) {
+        for event in self.0.iter().filter_map(|id| work.event(*id)) {
+            match event.state {
+                EventState::Waiting => done.events_returned += 1,
+                _ => done.events_dead += 1,
+            }
+        }
+    }
+}
+
+/// Loads the events of some fences.
+pub(crate) fn load<'a>(
+    conn: &Connection,
+    work: &mut Work,
+    fences: impl Iterator<Item = &'a EventFence>,
+) -> Result<()> {
+    let mut ids: Vec<EventId> = fences.map(|fence| fence.event()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    load::events(conn, work, &ids)
+}
+
+/// Takes expired deliveries back, in memory.
+pub(crate) fn reclaim(
+    joined: &Joined<'_>,
+    facts: &Facts,
+    work: &mut Work,
+    topics: Option<&[Topic]>,
+    limit: usize,
+) -> Result<TakenBack> {
+    let values = params![facts.now.as_micros(), topic_list(topics), bound(limit)];
+    let found = rows(joined.conn, sql!("expired_events"), values, |row| Columns::of(row).event())?;
+    let ids: Vec<EventId> = found.iter().map(|row| row.id).collect();
+    work.load_events(found);
+    let taken = ids.into_iter().filter(|id| work.reclaim_event(*id).is_some());
+    Ok(TakenBack(taken.collect()))
+}
+
+impl Joined<'_> {
+    pub(crate) fn claim_events(&self, request: &EventClaimRequest) -> Result<Vec<EventClaim>> {
+        request.check()?;
+        self.verb("claim events", |facts| {
+            let mut work = facts.work(self.shared);
+            let topics = request.topics.as_deref();
+            let now = facts.now;
+            let values = params![now.as_micros(), topic_list(topics), bound(request.limit)];
+            let sql = sql!("event_candidates");
+            let mut found = rows(self.conn, sql, values, |row| Columns::of(row).event())?;
+            if found.len() < request.limit {
+                let back = reclaim(self, facts, &mut work, topics, request.limit)?;
+                let due = |row: &&EventRow| row.state == EventState::Waiting && row.run_at <= now;
+                // An expired one was the first of its key when it was claimed, and still is.
+                let back = back.0.iter().filter_map(|id| work.event(*id)).filter(due).cloned();
+                found.extend(back.collect::<Vec<_>>());
+                found.sort_by_key(|row| (row.run_at, row.id));
+                found.truncate(request.limit);
+            }
+            let fresh = found.iter().filter(|row| work.event(row.id).is_none());
+            work.load_events(fresh.cloned().collect::<Vec<_>>());
+            let claims =
+                found.iter().map(|row| work.claim_event(row.id, request)).collect::<Result<_>>()?;
+            self.write(facts, work)?;
+            Ok(claims)
+        })
+    }
+}
+
+fn topic_list(topics: Option<&[Topic]>) -> Option<String> {
+    topics.map(|topics| {
+        let names: Vec<&str> = topics.iter().map(Topic::as_str).collect();
+        serde_json::Value::from(names).to_string()
+    })
+}

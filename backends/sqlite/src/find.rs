@@ -1,0 +1,147 @@
+//! Owns listings: pages by id (or number), and the views readers get. Writes nothing.
+
+use leasehold_core::row::QueueRow;
+use leasehold_core::rules::Lifecycles;
+use leasehold_core::{
+    Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView, Page,
+    Paging, Query, QueueName, Result, TransitionView,
+};
+use rusqlite::{Connection, params};
+
+use crate::load::{self, Shared, bound};
+use crate::row::Columns;
+use crate::statement::{Sql, row, rows, sql};
+
+/// Reads a page; the connection is inside a transaction, so that all of it is of one instant.
+pub(crate) fn find(conn: &Connection, shared: &Shared, query: &Query) -> Result<Page<Found>> {
+    match query {
+        Query::Jobs(filter, paging) => {
+            paging.check()?;
+            let lifecycles = load::lifecycles(conn, shared)?;
+            let found = jobs(conn, &lifecycles, filter, paging)?;
+            let cursor = |job: &JobView| Cursor { id: job.id.as_uuid(), sequence: 0 };
+            Ok(page(found, paging, cursor, |job| Found::Job(Box::new(job))))
+        }
+        Query::Events(filter, paging) => {
+            paging.check()?;
+            let found = events(conn, filter, paging)?;
+            let cursor = |event: &EventView| Cursor { id: event.id.as_uuid(), sequence: 0 };
+            Ok(page(found, paging, cursor, |event| Found::Event(Box::new(event))))
+        }
+        Query::DeadLetters(queue, paging) => {
+            paging.check()?;
+            let found = dead_letters(conn, queue.as_ref(), paging)?;
+            let cursor = |letter: &DeadLetterView| Cursor {
+                id: letter.job.as_uuid(),
+                sequence: letter.claim_version.get(),
+            };
+            Ok(page(found, paging, cursor, |letter| Found::DeadLetter(Box::new(letter))))
+        }
+        Query::Transitions(job, paging) => {
+            paging.check()?;
+            let found = transitions(conn, *job, paging)?;
+            let cursor =
+                |at: &TransitionView| Cursor { id: at.job.as_uuid(), sequence: at.sequence };
+            Ok(page(found, paging, cursor, Found::Transition))
+        }
+        Query::Queues => {
+            let found = queues(conn)?.into_iter().map(|row| Found::Queue(row.into()));
+            Ok(Page::from_parts(found.collect(), None))
+        }
+        _ => Err(Error::invalid("find", "this version does not know the query")),
+    }
+}
+
+/// Cuts the one row too many that was asked for, which tells that there is a next page.
+fn page<T>(
+    mut found: Vec<T>,
+    paging: &Paging,
+    cursor: impl Fn(&T) -> Cursor,
+    wrap: impl Fn(T) -> Found,
+) -> Page<Found> {
+    let more = found.len() > paging.size;
+    found.truncate(paging.size);
+    let next = found.last().filter(|_| more).map(cursor);
+    Page::from_parts(found.into_iter().map(wrap).collect(), next)
+}
+
+fn after(paging: &Paging) -> (Vec<u8>, i64) {
+    // Without a cursor the empty blob and -1 lie before every row.
+    paging.after.map_or((Vec::new(), -1), |cursor| (cursor.id.as_bytes().to_vec(), cursor.sequence))
+}
+
+fn jobs(
+    conn: &Connection,
+    lifecycles: &Lifecycles,
+    filter: &JobFilter,
+    paging: &Paging,
+) -> Result<Vec<JobView>> {
+    let (begin, _) = after(paging);
+    let mut only = filter.id;
+    if let Some((scope, key)) = &filter.key {
+        let values = params![scope.as_str(), key.as_str()];
+        let held = row(conn, sql!("find_key"), values, |row| Columns::of(row).id())?;
+        match held.map(JobId::from_uuid) {
+            Some(holder) if only.is_none_or(|id| id == holder) => only = Some(holder),
+            _ => return Ok(Vec::new()),
+        }
+    }
+    let queue = filter.queue.as_ref().map(|queue| queue.as_str());
+    let (state, kind) =
+        (filter.state.map(|state| state.as_str()), filter.kind.as_ref().map(|kind| kind.as_str()));
+    let subject = filter.subject.as_deref();
+    let view = |row: &rusqlite::Row<'_>| {
+        let mut columns = Columns::of(row);
+        let job = columns.job()?;
+        let request = columns.request(job.id)?;
+        JobView::from_rows(lifecycles, job, request, columns.outcome()?)
+    };
+    if let Some(id) = only {
+        if id.as_bytes().as_slice() <= begin.as_slice() {
+            return Ok(Vec::new());
+        }
+        let values = params![id.as_bytes().as_slice(), queue, state, kind, subject];
+        return rows(conn, sql!("find_job"), values, view);
+    }
+    let sql: Sql = if subject.is_some() { sql!("find_jobs_about") } else { sql!("find_jobs") };
+    rows(conn, sql, params![begin, queue, state, kind, subject, bound(paging.size + 1)], view)
+}
+
+fn events(conn: &Connection, filter: &EventFilter, paging: &Paging) -> Result<Vec<EventView>> {
+    let (begin, _) = after(paging);
+    let sql: Sql = if filter.id.is_some() { sql!("find_event") } else { sql!("find_events") };
+    let values = params![
+        begin,
+        filter.id.as_ref().map(|id| id.as_bytes().as_slice()),
+        filter.topic.as_ref().map(|topic| topic.as_str()),
+        filter.state.map(|state| state.as_str()),
+        filter.ordering.as_ref().map(|ordering| ordering.namespace()),
+        filter.ordering.as_ref().and_then(|ordering| ordering.key_text()),
+        bound(paging.size + 1),
+    ];
+    rows(conn, sql, values, |row| Ok(Columns::of(row).event()?.into()))
+}
+
+fn dead_letters(
+    conn: &Connection,
+    queue: Option<&QueueName>,
+    paging: &Paging,
+) -> Result<Vec<DeadLetterView>> {
+    let (begin, version) = after(paging);
+    let values = params![begin, version, queue.map(|queue| queue.as_str()), bound(paging.size + 1)];
+    rows(conn, sql!("find_dead_letters"), values, |row| {
+        let mut columns = Columns::of(row);
+        Ok(DeadLetterView::from_row(columns.dead_letter()?, columns.time()?))
+    })
+}
+
+fn transitions(conn: &Connection, job: JobId, paging: &Paging) -> Result<Vec<TransitionView>> {
+    let (_, number) = after(paging);
+    let values = params![job.as_bytes().as_slice(), number, bound(paging.size + 1)];
+    rows(conn, sql!("find_transitions"), values, |row| Ok(Columns::of(row).transition()?.into()))
+}
+
+/// Every queue, by name.
+pub(crate) fn queues(conn: &Connection) -> Result<Vec<QueueRow>> {
+    rows(conn, sql!("find_queues"), [], |row| Columns::of(row).queue())
+}

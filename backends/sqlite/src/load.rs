@@ -1,0 +1,186 @@
+//! Owns what a transaction reads before it decides: the store's facts, rows by id, and what exists
+//! under new ids and keys. Decides nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use leasehold_core::row::{JobRow, QueueRow, RequestRow};
+use leasehold_core::rules::{
+    EnqueueWants, Ids, Known, KnownEvent, KnownJob, KnownKey, Lifecycles, SettleWants, Work,
+};
+use leasehold_core::{
+    Epoch, EventId, Hints, JobId, Json, Limits, QueueName, Result, State, Timestamp, Topic,
+};
+use rusqlite::{Connection, params};
+
+use crate::clock::Clock;
+use crate::error::corrupt;
+use crate::row::Columns;
+use crate::statement::{row, rows, sql};
+
+/// What every connection of one store shares.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) limits: Limits,
+    pub(crate) ids: Ids,
+    pub(crate) hints: Hints,
+    pub(crate) clock: Clock,
+    pub(crate) lifecycles: Mutex<Option<(String, Arc<Lifecycles>)>>,
+}
+
+/// What a transaction knows of its store.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) now: Timestamp,
+    pub(crate) epoch: Epoch,
+    pub(crate) limit: Option<u32>,
+    pub(crate) lifecycles: Arc<Lifecycles>,
+}
+
+impl Facts {
+    pub(crate) fn load(conn: &Connection, shared: &Shared) -> Result<Self> {
+        let read = |row: &rusqlite::Row<'_>| {
+            let mut columns = Columns::of(row);
+            Ok((Epoch::new(columns.raw()?)?, columns.raw()?))
+        };
+        let found = row(conn, sql!("load_store"), [], read)?;
+        let (epoch, limit) = found.ok_or_else(|| corrupt("the store's row is gone"))?;
+        Ok(Self {
+            now: shared.clock.now(conn)?,
+            epoch,
+            limit,
+            lifecycles: lifecycles(conn, shared)?,
+        })
+    }
+
+    pub(crate) fn work(&self, shared: &Shared) -> Work {
+        let (limits, ids) = (shared.limits.clone(), shared.ids.clone());
+        Work::new(self.now, self.epoch, limits, Arc::clone(&self.lifecycles), ids)
+    }
+}
+
+/// The registered lifecycles, parsed again only when the table has changed.
+pub(crate) fn lifecycles(conn: &Connection, shared: &Shared) -> Result<Arc<Lifecycles>> {
+    let stamp: Option<String> =
+        row(conn, sql!("load_lifecycle_stamp"), [], |row| Columns::of(row).raw())?;
+    let stamp = stamp.unwrap_or_default();
+    let mut cached = shared.lifecycles.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((known, parsed)) = &*cached
+        && *known == stamp
+    {
+        return Ok(Arc::clone(parsed));
+    }
+    let texts: Vec<String> = rows(conn, sql!("load_lifecycles"), [], |row| Columns::of(row).raw())?;
+    let parsed = Arc::new(Lifecycles::from_stored(texts.iter().map(String::as_str))?);
+    *cached = Some((stamp, Arc::clone(&parsed)));
+    Ok(parsed)
+}
+
+/// Job rows by id, and the tombstones of those that have none.
+pub(crate) fn jobs(conn: &Connection, work: &mut Work, ids: &[JobId]) -> Result<()> {
+    for id in ids {
+        let key = params![id.as_bytes().as_slice()];
+        match row(conn, sql!("lock_jobs"), key, |row| Columns::of(row).job())? {
+            Some(job) => work.load_jobs([job]),
+            None => {
+                let key = params![id.as_bytes().as_slice()];
+                let read = |row: &rusqlite::Row<'_>| Columns::of(row).tombstone();
+                work.load_tombstones(row(conn, sql!("load_tombstones"), key, read)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Event rows by id.
+pub(crate) fn events(conn: &Connection, work: &mut Work, ids: &[EventId]) -> Result<()> {
+    for id in ids {
+        let key = params![id.as_bytes().as_slice()];
+        work.load_events(row(conn, sql!("lock_events"), key, |row| Columns::of(row).event())?);
+    }
+    Ok(())
+}
+
+/// Everything that reports and settlements have to be told of; what is known of events is given back.
+pub(crate) fn wants(
+    conn: &Connection,
+    work: &mut Work,
+    wants: &SettleWants,
+) -> Result<BTreeMap<EventId, KnownEvent>> {
+    jobs(conn, work, &wants.jobs)?;
+    let mut known = known(conn, &wants.enqueue)?;
+    for id in &wants.events {
+        let read = |row: &rusqlite::Row<'_>| {
+            let mut columns = Columns::of(row);
+            Ok(KnownEvent {
+                topic: columns.text(|text| Topic::new(text))?,
+                payload: columns.json()?,
+                sequence: columns.raw()?,
+            })
+        };
+        let found = row(conn, sql!("load_known_events"), params![id.as_bytes().as_slice()], read)?;
+        known.events.extend(found.map(|event| (*id, event)));
+    }
+    let events = known.events.clone();
+    work.load_known(known);
+    Ok(events)
+}
+
+/// What exists under the ids and keys of new jobs.
+pub(crate) fn known(conn: &Connection, wants: &EnqueueWants) -> Result<Known> {
+    let mut known = Known::default();
+    for id in &wants.ids {
+        let read = |row: &rusqlite::Row<'_>| {
+            let mut columns = Columns::of(row);
+            Ok(KnownJob { hash: columns.hash()?, state: columns.text(State::parse)? })
+        };
+        let found = row(conn, sql!("load_known_jobs"), params![id.as_bytes().as_slice()], read)?;
+        known.jobs.extend(found.map(|job| (*id, job)));
+    }
+    for (scope, key) in &wants.keys {
+        let read = |row: &rusqlite::Row<'_>| {
+            let mut columns = Columns::of(row);
+            Ok(KnownKey {
+                job: JobId::from_uuid(columns.id()?),
+                hash: columns.hash()?,
+                expires_at: columns.maybe_time()?,
+                state: columns.maybe(State::parse)?,
+            })
+        };
+        let found = row(conn, sql!("load_keys"), params![scope.as_str(), key.as_str()], read)?;
+        known.keys.extend(found.map(|held| ((scope.clone(), key.clone()), held)));
+    }
+    for name in &wants.queues {
+        let found = queue(conn, name)?;
+        known.queue_logs.extend(found.map(|queue| (queue.name, queue.log)));
+    }
+    Ok(known)
+}
+
+/// One queue.
+pub(crate) fn queue(conn: &Connection, name: &QueueName) -> Result<Option<QueueRow>> {
+    row(conn, sql!("load_queues"), params![name.as_str()], |row| Columns::of(row).queue())
+}
+
+/// What a claimed job was asked for, and what an earlier execution left.
+pub(crate) fn request(conn: &Connection, job: &JobRow) -> Result<(RequestRow, Option<Json>)> {
+    let id = job.id.as_bytes().as_slice();
+    let read = |row: &rusqlite::Row<'_>| Columns::of(row).request(job.id);
+    let request = row(conn, sql!("load_request"), params![id], read)?;
+    let request = request.ok_or_else(|| corrupt("a job has no request").about(job.id))?;
+    let left =
+        row(conn, sql!("load_checkpoint"), params![id], |row| Columns::of(row).maybe_json())?;
+    Ok((request, left.flatten()))
+}
+
+/// Whether events of a topic keep the order of their key.
+pub(crate) fn topic_is_ordered(conn: &Connection, topic: &Topic) -> Result<bool> {
+    let kept =
+        row(conn, sql!("load_topic"), params![topic.as_str()], |row| Columns::of(row).raw())?;
+    Ok(kept.unwrap_or(true))
+}
+
+/// A number of rows as SQL takes it.
+pub(crate) fn bound(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

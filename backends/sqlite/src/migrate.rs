@@ -1,0 +1,144 @@
+//! Owns the schema's versions: what has been applied, whether it is what this library knows, and the
+//! application of what is missing, by one process at a time. `application_id` and `user_version`
+//! belong to the user: never read, never written.
+
+use leasehold_core::{Error, ErrorKind, Lifecycle, Result};
+use rusqlite::{Connection, params};
+use sha2::{Digest, Sha256};
+
+use crate::clock::wall_us;
+use crate::control::register;
+use crate::error::named;
+use crate::row::Columns;
+use crate::statement::{self, batch, execute, row, rows, sql};
+
+/// One numbered change of the schema.
+#[derive(Clone, Copy, Debug)]
+struct Migration {
+    version: u32,
+    text: &'static str,
+    /// The schema version that a library must know at least to go on after this.
+    min_reader: u32,
+}
+
+impl Migration {
+    fn checksum(&self) -> [u8; 32] {
+        Sha256::digest(self.text.as_bytes()).into()
+    }
+}
+
+const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    text: include_str!("../migrations/0001_initial.sql"),
+    min_reader: 1,
+}];
+
+/// Brings a file up to date; harmless with many processes at once.
+pub(crate) fn migrate(conn: &Connection) -> Result<()> {
+    migrate_with(conn, MIGRATIONS).map_err(|error| named(error, "open"))
+}
+
+fn migrate_with(conn: &Connection, known: &[Migration]) -> Result<()> {
+    if table_exists(conn)? && missing(conn, known)?.is_empty() && is_registered(conn)? {
+        return Ok(());
+    }
+    let tx = statement::begin(conn)?;
+    execute(&tx, sql!("migrate_table"), [])?;
+    for migration in missing(&tx, known)? {
+        batch(&tx, "migration", migration.text)?;
+        let checksum = migration.checksum();
+        let values =
+            params![migration.version, checksum.as_slice(), wall_us(), migration.min_reader];
+        execute(&tx, sql!("migrate_note"), values)?;
+    }
+    for lifecycle in Lifecycle::shipped() {
+        register(&tx, &lifecycle)?;
+    }
+    statement::commit(tx)
+}
+
+fn table_exists(conn: &Connection) -> Result<bool> {
+    let there = row(conn, sql!("migrate_exists"), [], |row| Columns::of(row).raw())?;
+    Ok(there.unwrap_or(false))
+}
+
+fn is_registered(conn: &Connection) -> Result<bool> {
+    for lifecycle in Lifecycle::shipped() {
+        let values = params![lifecycle.name().as_str(), lifecycle.revision()];
+        let known: Option<Vec<u8>> =
+            row(conn, sql!("control_registered"), values, |row| Columns::of(row).raw())?;
+        if known.as_deref() != Some(lifecycle.hash()?.as_slice()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What is still to be applied; refuses a file that this library must not touch.
+fn missing<'m>(conn: &Connection, known: &'m [Migration]) -> Result<Vec<&'m Migration>> {
+    let applied: Vec<(u32, Vec<u8>, u32)> = rows(conn, sql!("migrate_applied"), [], |row| {
+        let mut columns = Columns::of(row);
+        Ok((columns.raw()?, columns.raw()?, columns.raw()?))
+    })?;
+    let newest = known.iter().map(|migration| migration.version).max().unwrap_or(0);
+    for (version, checksum, min_reader) in &applied {
+        if *min_reader > newest {
+            let why = format!(
+                "schema {version} is for libraries that know schema {min_reader}, this one knows {newest}"
+            );
+            return Err(Error::new(ErrorKind::Invalid, "open", why));
+        }
+        let ours = known.iter().find(|migration| migration.version == *version);
+        if ours.is_some_and(|ours| ours.checksum().as_slice() != checksum.as_slice()) {
+            let why = format!("migration {version} was applied with another text");
+            return Err(Error::new(ErrorKind::Corrupt, "open", why));
+        }
+    }
+    let is_applied = |version| applied.iter().any(|(applied, ..)| *applied == version);
+    Ok(known.iter().filter(|migration| !is_applied(migration.version)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(conn: &Connection, sql: &str) {
+        conn.execute_batch(sql).expect("a statement of the test");
+    }
+
+    fn fresh() -> Connection {
+        let conn = Connection::open_in_memory().expect("a database");
+        migrate(&conn).expect("the migrations");
+        conn
+    }
+
+    /// Proves: GLO-4
+    #[test]
+    fn an_edited_migration_is_refused() {
+        let conn = fresh();
+        migrate(&conn).expect("twice is once");
+        note(&conn, "update leasehold_schema set checksum = zeroblob(32)");
+        assert_eq!(migrate(&conn).expect_err("edited").kind(), ErrorKind::Corrupt);
+    }
+
+    /// Proves: GLO-4
+    #[test]
+    fn a_newer_schema_is_read_on_as_far_as_it_allows() {
+        let conn = fresh();
+        note(&conn, "insert into leasehold_schema values (2, x'00', 0, 1)");
+        migrate(&conn).expect("readable");
+        note(&conn, "insert into leasehold_schema values (3, x'00', 0, 2)");
+        assert_eq!(migrate(&conn).expect_err("too new").kind(), ErrorKind::Invalid);
+    }
+
+    /// Proves: GLO-4
+    #[test]
+    fn the_users_own_numbers_are_left_alone() {
+        let conn = Connection::open_in_memory().expect("a database");
+        note(&conn, "pragma application_id = 77; pragma user_version = 9");
+        migrate(&conn).expect("the migrations");
+        let number = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        assert_eq!(number("application_id").expect("a number"), 77);
+        assert_eq!(number("user_version").expect("a number"), 9);
+    }
+}

@@ -1,0 +1,201 @@
+//! Owns where a database is and how a connection to it is set up: the URL grammar, the pragmas, the
+//! wait for locks. The file is never opened by any other means, since closing a second handle would
+//! drop SQLite's locks.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use leasehold_core::{Error, ErrorKind, Result};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::{engine, named};
+use crate::statement::batch;
+
+/// The longest wait for another process's lock.
+pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(30);
+/// The longest pause between two tries for a lock, in milliseconds.
+const PAUSE_MAX_MS: u64 = 8;
+const STATEMENTS: usize = 128;
+
+/// Where a database is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    File(PathBuf),
+    Memory,
+}
+
+/// A database and how safely it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) place: Place,
+    /// Whether an acknowledged write survives the loss of power.
+    pub(crate) full_sync: bool,
+}
+
+impl Target {
+    /// Reads a path, `:memory:`, or a `sqlite:` URL with parameters.
+    pub(crate) fn parse(url: &str) -> Result<Self> {
+        let Some(rest) = url.strip_prefix("sqlite:") else {
+            if url.contains("://") || url.starts_with("file:") {
+                return Err(refuse(url, "only paths and sqlite: URLs are read here"));
+            }
+            return Ok(Self { place: place(url, url)?, full_sync: true });
+        };
+        let (path, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        let path = path.strip_prefix("//").unwrap_or(path);
+        let decoded = decode(path).ok_or_else(|| refuse(url, "a %-escape is broken"))?;
+        let mut target = Self { place: place(url, &decoded)?, full_sync: true };
+        for parameter in parameters.split('&').filter(|text| !text.is_empty()) {
+            target.full_sync = match parameter {
+                "synchronous=full" => true,
+                "synchronous=normal" => false,
+                _ => {
+                    let why = format!(
+                        "parameter {parameter:?} is unknown; synchronous=full and synchronous=normal are known"
+                    );
+                    return Err(refuse(url, &why));
+                }
+            };
+        }
+        Ok(target)
+    }
+
+    /// Opens the writer's connection.
+    pub(crate) fn open_writer(&self) -> Result<Connection> {
+        let conn = self.open()?;
+        into_wal(&conn)?;
+        let sync = if self.full_sync { "full" } else { "normal" };
+        let pragmas = format!(
+            "pragma synchronous = {sync}; pragma foreign_keys = on; pragma journal_size_limit = 67108864"
+        );
+        batch(&conn, "pragma", &pragmas)?;
+        Ok(conn)
+    }
+
+    /// Opens a connection that only reads.
+    pub(crate) fn open_reader(&self) -> Result<Connection> {
+        let conn = self.open()?;
+        batch(&conn, "pragma", "pragma query_only = on; pragma wal_autocheckpoint = 0")?;
+        Ok(conn)
+    }
+
+    fn open(&self) -> Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = match &self.place {
+            Place::Memory => Connection::open_in_memory_with_flags(flags),
+            Place::File(path) => Connection::open_with_flags(path, flags),
+        };
+        #[allow(unused_mut, reason = "older versions of the driver take a shared reference")]
+        let mut conn = opened.map_err(|error| named(engine(error), "open"))?;
+        conn.busy_handler(Some(wait_for_lock)).map_err(engine)?;
+        conn.set_prepared_statement_cache_capacity(STATEMENTS);
+        Ok(conn)
+    }
+}
+
+fn place(url: &str, path: &str) -> Result<Place> {
+    match path {
+        "" => Err(refuse(url, "the path is empty")),
+        ":memory:" => Ok(Place::Memory),
+        path => Ok(Place::File(PathBuf::from(path))),
+    }
+}
+
+fn refuse(url: &str, why: &str) -> Error {
+    Error::invalid("open", format!("{url:?}: {why}"))
+}
+
+fn decode(text: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let digits = [bytes.next()?, bytes.next()?];
+        let digits = std::str::from_utf8(&digits).ok()?;
+        out.push(u8::from_str_radix(digits, 16).ok()?);
+    }
+    String::from_utf8(out).ok()
+}
+
+/// Switches to the write-ahead log; while others do the same this can be refused without a wait.
+fn into_wal(conn: &Connection) -> Result<()> {
+    for tries in 0.. {
+        let mode = conn
+            .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0));
+        match mode.map_err(engine) {
+            Ok(mode) if mode == "wal" || mode == "memory" => return Ok(()),
+            Ok(mode) => {
+                let why = format!("the file stays in journal mode {mode:?}; WAL is needed");
+                return Err(Error::new(ErrorKind::Unavailable, "open", why));
+            }
+            Err(error) if error.kind() == ErrorKind::Busy && wait_for_lock(tries) => {}
+            Err(error) => return Err(named(error, "open")),
+        }
+    }
+    Ok(())
+}
+
+/// Waits a jittered moment; `false` once the longest wait has been used up. Short, random pauses give
+/// every process its turn, which SQLite's own ever longer ones do not.
+fn wait_for_lock(tries: i32) -> bool {
+    let pauses = LOCK_WAIT.as_millis() / u128::from(PAUSE_MAX_MS / 2);
+    if u128::try_from(tries).unwrap_or(0) >= pauses {
+        return false;
+    }
+    thread::sleep(jitter());
+    true
+}
+
+fn jitter() -> Duration {
+    let [random, ..] = *uuid::Uuid::new_v4().as_bytes();
+    Duration::from_micros(PAUSE_MAX_MS * 1000 * u64::from(random) / 255)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves: PAR-2
+    #[test]
+    fn the_grammar_of_places() {
+        let file = |path: &str| Place::File(PathBuf::from(path));
+        let table = [
+            ("jobs.db", file("jobs.db")),
+            ("/var/lib/jobs.db", file("/var/lib/jobs.db")),
+            ("a?b.db", file("a?b.db")),
+            (":memory:", Place::Memory),
+            ("sqlite::memory:", Place::Memory),
+            ("sqlite:jobs.db", file("jobs.db")),
+            ("sqlite:/var/jobs.db", file("/var/jobs.db")),
+            ("sqlite://jobs.db", file("jobs.db")),
+            ("sqlite:///var/my%20jobs.db", file("/var/my jobs.db")),
+        ];
+        for (url, place) in table {
+            assert_eq!(Target::parse(url).expect(url).place, place, "{url}");
+        }
+    }
+
+    /// Proves: GLO-4
+    #[test]
+    fn what_is_unknown_is_refused() {
+        assert!(!Target::parse("sqlite:a.db?synchronous=normal").expect("known").full_sync);
+        assert!(Target::parse("sqlite:a.db?synchronous=full").expect("known").full_sync);
+        for url in [
+            "",
+            "sqlite:",
+            "file:a.db",
+            "postgres://host/db",
+            "sqlite:a.db?mode=ro",
+            "sqlite:a.db?synchronous=off",
+            "sqlite:%zz.db",
+        ] {
+            assert_eq!(Target::parse(url).expect_err(url).kind(), ErrorKind::Invalid, "{url}");
+        }
+    }
+}

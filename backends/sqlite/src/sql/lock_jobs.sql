@@ -1,0 +1,8 @@
+-- One job row. ?1 job.
+-- Differs: the transaction holds the one write lock, so no row is locked.
+select id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
+  attempts, attempts_max, executions, claim_version, claim_id, last_verdict, worker_id,
+  lease_expires_at, heartbeat_at, lease_ms, step, cancel_requested, transition_seq, event_seq,
+  created_at, updated_at, started_at, finished_at
+from leasehold_jobs
+where id = ?1

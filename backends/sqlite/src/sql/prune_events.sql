@@ -1,0 +1,9 @@
+-- Lets go of ended events. ?1 state, ?2 the last end to go, ?3 limit.
+delete from leasehold_events
+where id in (
+  select id
+  from leasehold_events
+  where finished_at is not null and finished_at <= ?2 and state = ?1
+  order by finished_at, id
+  limit ?3
+)

@@ -1,0 +1,7 @@
+-- Ended jobs of a queue and state that have stayed long enough. ?1 queue, ?2 state, ?3 the last
+-- end to go, ?4 limit.
+select id
+from leasehold_jobs
+where finished_at is not null and queue = ?1 and state = ?2 and finished_at <= ?3
+order by finished_at, id
+limit ?4

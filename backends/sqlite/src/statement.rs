@@ -1,0 +1,90 @@
+//! Owns how a statement runs: from its file, prepared once, every row drained, a crash hook on both
+//! sides. Refuses to know what any statement means.
+
+use leasehold_core::Result;
+use rusqlite::{Connection, Params, Row, Transaction, TransactionBehavior};
+
+use crate::error::engine;
+
+/// One statement, as its file has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sql {
+    pub(crate) name: &'static str,
+    pub(crate) text: &'static str,
+}
+
+/// Names the statement of a file under `sql/`.
+macro_rules! sql {
+    ($name:literal) => {
+        $crate::statement::Sql { name: $name, text: include_str!(concat!("sql/", $name, ".sql")) }
+    };
+}
+pub(crate) use sql;
+
+/// Passes a crash hook; compiled away without the feature `failpoints`.
+pub(crate) fn hook(_name: &'static str) {
+    #[cfg(feature = "failpoints")]
+    leasehold_core::failpoint::hit(_name);
+}
+
+/// Runs a statement that gives no rows; how many it changed.
+pub(crate) fn execute(conn: &Connection, sql: Sql, params: impl Params) -> Result<usize> {
+    hook(sql.name);
+    let changed = conn.prepare_cached(sql.text).and_then(|mut it| it.execute(params));
+    hook(sql.name);
+    changed.map_err(engine)
+}
+
+/// Runs a statement to its last row.
+pub(crate) fn rows<T>(
+    conn: &Connection,
+    sql: Sql,
+    params: impl Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    hook(sql.name);
+    let mut out = Vec::new();
+    {
+        let mut statement = conn.prepare_cached(sql.text).map_err(engine)?;
+        let mut found = statement.query(params).map_err(engine)?;
+        while let Some(row) = found.next().map_err(engine)? {
+            out.push(read(row)?);
+        }
+    }
+    hook(sql.name);
+    Ok(out)
+}
+
+/// Runs a statement of at most one row.
+pub(crate) fn row<T>(
+    conn: &Connection,
+    sql: Sql,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    Ok(rows(conn, sql, params, read)?.into_iter().next())
+}
+
+/// Runs plain text: savepoints, pragmas, a whole migration.
+pub(crate) fn batch(conn: &Connection, name: &'static str, text: &str) -> Result<()> {
+    hook(name);
+    let done = conn.execute_batch(text);
+    hook(name);
+    done.map_err(engine)
+}
+
+/// Begins a transaction that holds the write lock from the start.
+pub(crate) fn begin(conn: &Connection) -> Result<Transaction<'_>> {
+    hook("begin");
+    let begun = Transaction::new_unchecked(conn, TransactionBehavior::Immediate);
+    hook("begin");
+    begun.map_err(engine)
+}
+
+/// Commits; an error leaves no transaction open.
+pub(crate) fn commit(tx: Transaction<'_>) -> Result<()> {
+    hook("commit");
+    let done = tx.commit();
+    hook("commit");
+    done.map_err(engine)
+}

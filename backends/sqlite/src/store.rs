@@ -1,0 +1,309 @@
+//! Owns the store's handle: each of its verbs is begin, join, verb, commit, on the writer's thread;
+//! reads go to connections of their own.
+
+use std::panic::resume_unwind;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::rules::Ids;
+use leasehold_core::{
+    Claim, ClaimRequest, Control, Controlled, Enqueued, Error, ErrorKind, EventClaim,
+    EventClaimRequest, EventFence, EventSettlement, Found, Hints, Limits, NewEvent, NewJob, Once,
+    Page, Progress, PruneRequest, Pruned, Published, Query, ReclaimRequest, Reclaimed, Records,
+    Remembered, RenewRequest, Renewal, Result, Settled, Settlement, Stats, Store,
+};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use crate::clock::Clock;
+use crate::error::{engine, named};
+use crate::joined::{InTransaction, Joined};
+use crate::load::Shared;
+use crate::open::{LOCK_WAIT, Place, Target};
+use crate::writer::{Answer, Call, Request, Writer};
+use crate::{find, migrate, stats};
+
+/// How many requests may wait for the writer.
+const WAITING_MAX: usize = 1_024;
+/// How many reading connections are kept.
+const READERS_MAX: usize = 4;
+
+/// A store in a SQLite database, for one node; several processes may share the file.
+#[derive(Clone, Debug)]
+pub struct SqliteStore(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    target: Target,
+    writer: SyncSender<Box<dyn Request>>,
+    readers: Mutex<Vec<Connection>>,
+}
+
+/// Where the time and the ids of a store come from.
+pub(crate) struct Origin {
+    pub(crate) limits: Limits,
+    pub(crate) ids: Ids,
+    /// `None`: the store's own.
+    pub(crate) clock: Option<Clock>,
+}
+
+impl SqliteStore {
+    /// Opens a database, makes it where it does not exist, and brings its schema up to date.
+    ///
+    /// # Errors
+    /// As [`crate::open`].
+    pub async fn open(url: &str) -> Result<Self> {
+        Self::open_with(url, Limits::default()).await
+    }
+
+    /// Opens a database with other limits than the documented ones.
+    ///
+    /// # Errors
+    /// As [`crate::open`].
+    pub async fn open_with(url: &str, limits: Limits) -> Result<Self> {
+        let origin = Origin { limits, ids: Ids::random(), clock: None };
+        Self::start(Target::parse(url)?, origin).await
+    }
+
+    pub(crate) async fn start(target: Target, origin: Origin) -> Result<Self> {
+        let blocking = tokio::task::spawn_blocking(move || Self::start_blocking(target, origin));
+        blocking.await.map_err(|error| {
+            Error::new(ErrorKind::Unavailable, "open", "the opening task ended").with_source(error)
+        })?
+    }
+
+    fn start_blocking(target: Target, origin: Origin) -> Result<Self> {
+        let conn = target.open_writer()?;
+        migrate::migrate(&conn)?;
+        let clock = match origin.clock {
+            Some(clock) => clock,
+            None => Clock::own(&conn).map_err(|error| named(error, "open"))?,
+        };
+        let shared = Arc::new(Shared {
+            limits: origin.limits,
+            ids: origin.ids,
+            hints: Hints::new(),
+            clock,
+            lifecycles: Mutex::new(None),
+        });
+        if let Some(warning) = stats::library_warning(rusqlite::version_number()) {
+            tracing::warn!(version = rusqlite::version(), "{warning}");
+        }
+        let (writer, requests) = sync_channel(WAITING_MAX);
+        let thread = Writer { conn, target: target.clone(), shared: Arc::clone(&shared), requests };
+        let named_thread = thread::Builder::new().name("leasehold-sqlite".to_owned());
+        named_thread.spawn(move || thread.serve()).map_err(|error| {
+            Error::new(ErrorKind::Unavailable, "open", "no thread for the writer")
+                .with_source(error)
+        })?;
+        Ok(Self(Arc::new(Inner { shared, target, writer, readers: Mutex::new(Vec::new()) })))
+    }
+
+    /// Joins a transaction of the caller's own; the verbs commit or roll back with it.
+    pub fn join<'a>(&'a self, tx: &'a impl InTransaction) -> Joined<'a> {
+        Joined { conn: tx.connection(), shared: &self.0.shared, guarded: true }
+    }
+
+    /// Runs a short closure inside a transaction on the writer's thread, in the group commit.
+    ///
+    /// An `Err` rolls back everything the closure wrote. A panic is passed on to the caller. The
+    /// closure must neither wait nor end the transaction; it is run again when the database ended
+    /// the group's transaction by itself.
+    ///
+    /// # Errors
+    /// The closure's own; `Busy`, `StorageFull`, `OutcomeUnknown` from the engine.
+    pub async fn transaction<T, F>(&self, run: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Transaction<'_>) -> Result<T> + Send + 'static,
+    {
+        self.call("transaction", run).await
+    }
+
+    /// Makes a foreign connection fit to write beside the store: it waits for locks, and leaves
+    /// checkpoints to the writer. Nothing else about it changes.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub fn prepare_connection(&self, conn: &Connection) -> Result<()> {
+        let wait = conn.busy_timeout(LOCK_WAIT);
+        wait.and_then(|()| conn.pragma_update(None, "wal_autocheckpoint", 0))
+            .map_err(|error| named(engine(error), "prepare connection"))
+    }
+
+    #[cfg(feature = "lab")]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
+    #[cfg(feature = "lab")]
+    pub(crate) fn target(&self) -> &Target {
+        &self.0.target
+    }
+
+    /// Runs a closure in a transaction of the writer.
+    pub(crate) async fn call<T, F>(&self, operation: &'static str, verb: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Transaction<'_>) -> Result<T> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let call = Call::new(Arc::clone(&self.0.shared), verb, reply);
+        self.submit(operation, Box::new(call)).await?;
+        match answer.await {
+            Ok(Answer::Said(said)) => said.map_err(|error| named(error, operation)),
+            Ok(Answer::Panicked(panic)) => resume_unwind(panic),
+            Err(_) => {
+                let why = "the writer ended before it answered";
+                Err(Error::new(ErrorKind::OutcomeUnknown, operation, why))
+            }
+        }
+    }
+
+    /// Hands a request to the writer, and waits for room where there is none.
+    async fn submit(&self, operation: &'static str, request: Box<dyn Request>) -> Result<()> {
+        let mut request = request;
+        let mut waited = Duration::ZERO;
+        let pause = Duration::from_millis(2);
+        loop {
+            request = match self.0.writer.try_send(request) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Full(request)) if waited < LOCK_WAIT => request,
+                Err(TrySendError::Full(_)) => {
+                    let why = "too many requests wait for the writer";
+                    return Err(Error::new(ErrorKind::Busy, operation, why));
+                }
+                Err(TrySendError::Disconnected(_)) => {
+                    let why = "the writer has ended";
+                    return Err(Error::new(ErrorKind::Unavailable, operation, why));
+                }
+            };
+            tokio::time::sleep(pause).await;
+            waited += pause;
+        }
+    }
+
+    /// Runs one of the store's own verbs.
+    async fn verb<T, F>(&self, operation: &'static str, mut verb: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Joined<'_>) -> Result<T> + Send + 'static,
+    {
+        let shared = Arc::clone(&self.0.shared);
+        let run =
+            move |tx: &Transaction<'_>| verb(&Joined { conn: tx, shared: &shared, guarded: false });
+        self.call(operation, run).await
+    }
+
+    /// Runs a read on a connection of its own, as of one instant.
+    async fn read<T, F>(&self, operation: &'static str, mut read: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection, &Shared) -> Result<T> + Send + 'static,
+    {
+        let shared = Arc::clone(&self.0.shared);
+        if self.0.target.place == Place::Memory {
+            return self.call(operation, move |tx| read(tx, &shared)).await;
+        }
+        let store = self.clone();
+        let task = tokio::task::spawn_blocking(move || store.read_blocking(&mut read));
+        let ended = |error| {
+            Error::new(ErrorKind::Unavailable, operation, "the reading task ended")
+                .with_source(error)
+        };
+        task.await.map_err(ended)?.map_err(|error| named(error, operation))
+    }
+
+    fn read_blocking<T>(
+        &self,
+        read: &mut impl FnMut(&Connection, &Shared) -> Result<T>,
+    ) -> Result<T> {
+        let readers = || self.0.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = readers().pop();
+        let conn = match kept {
+            Some(conn) => conn,
+            None => self.0.target.open_reader()?,
+        };
+        let tx = Transaction::new_unchecked(&conn, TransactionBehavior::Deferred);
+        let found = tx.map_err(engine).and_then(|tx| read(&tx, &self.0.shared));
+        let mut readers = readers();
+        if found.is_ok() && readers.len() < READERS_MAX {
+            readers.push(conn);
+        }
+        found
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Result<Enqueued>>> {
+        self.verb("enqueue", move |tx| tx.enqueue(&jobs)).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>> {
+        self.verb("claim", move |tx| tx.claim(&request)).await
+    }
+
+    async fn renew(&self, request: RenewRequest) -> Result<Vec<Renewal>> {
+        self.verb("renew", move |tx| tx.renew(&request)).await
+    }
+
+    async fn progress(&self, reports: Vec<Progress>) -> Result<Vec<Result<()>>> {
+        self.verb("progress", move |tx| tx.progress(&reports)).await
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Result<Settled>>> {
+        self.verb("settle", move |tx| tx.settle(&settlements)).await
+    }
+
+    async fn reclaim(&self, request: ReclaimRequest) -> Result<Reclaimed> {
+        self.verb("reclaim", move |tx| tx.reclaim(&request)).await
+    }
+
+    async fn publish(&self, events: Vec<NewEvent>) -> Result<Vec<Published>> {
+        self.verb("publish", move |tx| tx.publish(&events)).await
+    }
+
+    async fn claim_events(&self, request: EventClaimRequest) -> Result<Vec<EventClaim>> {
+        self.verb("claim events", move |tx| tx.claim_events(&request)).await
+    }
+
+    async fn renew_events(&self, request: RenewRequest<EventFence>) -> Result<Vec<Renewal>> {
+        self.verb("renew", move |tx| tx.renew_events(&request)).await
+    }
+
+    async fn settle_events(&self, settlements: Vec<EventSettlement>) -> Result<Vec<Result<()>>> {
+        self.verb("settle", move |tx| tx.settle_events(&settlements)).await
+    }
+
+    async fn control(&self, act: Control) -> Result<Controlled> {
+        self.verb("control", move |tx| tx.control(&act)).await
+    }
+
+    async fn find(&self, query: Query) -> Result<Page<Found>> {
+        self.read("find", move |conn, shared| find::find(conn, shared, &query)).await
+    }
+
+    async fn stats(&self) -> Result<Stats> {
+        self.read("stats", stats::stats).await
+    }
+
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned> {
+        self.verb("prune", move |tx| tx.prune(&request)).await
+    }
+
+    fn hints(&self) -> Hints {
+        self.0.shared.hints.clone()
+    }
+}
+
+#[async_trait]
+impl Records for SqliteStore {
+    async fn once(&self, request: Once) -> Result<Remembered> {
+        self.verb("once", move |tx| tx.once(&request)).await
+    }
+}

@@ -1,0 +1,233 @@
+//! Owns the one thread that writes: it takes all requests that wait, gives each a savepoint of one
+//! immediate transaction, and answers after the commit has returned. Refuses to know what a request
+//! does.
+//!
+//! A full disk can end a transaction without a word, and the next statement would then commit by
+//! itself. So after each request the transaction is looked for, and when it is gone the requests run
+//! again one by one, each from a clean beginning.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use leasehold_core::{Error, ErrorKind, HintKind, Result};
+use rusqlite::{Connection, Transaction};
+use tokio::sync::oneshot;
+
+use crate::error::unknown;
+use crate::load::Shared;
+use crate::open::{Place, Target};
+use crate::statement::{self, batch};
+use crate::write::News;
+
+/// The most requests of one transaction.
+const GROUP_MAX: usize = 256;
+/// How often commits of other processes are looked for while somebody listens, and while nobody does.
+const LOOK: Duration = Duration::from_millis(25);
+const LOOK_IDLE: Duration = Duration::from_millis(250);
+/// After so many groups in a row the lock is left alone for a moment, so that other processes get it.
+const GROUPS_IN_A_ROW: u32 = 16;
+const TURN: Duration = Duration::from_millis(1);
+
+/// One request to the writer.
+pub(crate) trait Request: Send {
+    /// Does it, inside a transaction; whether its writes are to be kept. May be called again.
+    fn run(&mut self, tx: &Transaction<'_>) -> bool;
+    /// Answers, after the transaction's end.
+    fn finish(self: Box<Self>, end: Result<()>);
+}
+
+/// What came of a request.
+pub(crate) enum Answer<T> {
+    Said(Result<T>),
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// A request made of a closure.
+pub(crate) struct Call<T, F> {
+    verb: F,
+    answer: Option<Answer<T>>,
+    news: News,
+    reply: oneshot::Sender<Answer<T>>,
+    shared: Arc<Shared>,
+}
+
+impl<T, F> Call<T, F> {
+    pub(crate) fn new(shared: Arc<Shared>, verb: F, reply: oneshot::Sender<Answer<T>>) -> Self {
+        Self { verb, answer: None, news: News::default(), reply, shared }
+    }
+}
+
+impl<T, F> Request for Call<T, F>
+where
+    T: Send,
+    F: FnMut(&Transaction<'_>) -> Result<T> + Send,
+{
+    fn run(&mut self, tx: &Transaction<'_>) -> bool {
+        News::take();
+        let answer = match catch_unwind(AssertUnwindSafe(|| (self.verb)(tx))) {
+            Ok(said) => Answer::Said(said),
+            Err(panic) => Answer::Panicked(panic),
+        };
+        self.news = News::take();
+        matches!(self.answer.insert(answer), Answer::Said(Ok(_)))
+    }
+
+    fn finish(self: Box<Self>, end: Result<()>) {
+        let answer = match (end, self.answer) {
+            (Err(error), Some(Answer::Said(Ok(_))) | None) => Answer::Said(Err(error)),
+            (_, Some(answer)) => answer,
+            (Ok(()), None) => {
+                Answer::Said(Err(Error::new(ErrorKind::Corrupt, "write", "nothing was run")))
+            }
+        };
+        let landed = matches!(answer, Answer::Said(Ok(_)));
+        // Whoever asked may have gone away; the write stands all the same.
+        let _gone = self.reply.send(answer);
+        if landed {
+            self.news.send(&self.shared.hints);
+        }
+    }
+}
+
+/// How a group ended short of its commit.
+enum Broken {
+    /// It holds no lock and wrote nothing.
+    NotBegun(Error),
+    /// Its transaction ended by itself, or its commit was refused.
+    RolledBack(Error),
+    /// Its commit failed on the way to the disk.
+    Unknown(Error),
+}
+
+/// The writing thread's state.
+pub(crate) struct Writer {
+    pub(crate) conn: Connection,
+    pub(crate) target: Target,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) requests: Receiver<Box<dyn Request>>,
+}
+
+impl Writer {
+    /// Serves requests until the last handle of the store is gone.
+    pub(crate) fn serve(mut self) {
+        let mut seen = self.foreign_commits();
+        let mut groups = 0;
+        loop {
+            let pause = if self.shared.hints.has_listeners() { LOOK } else { LOOK_IDLE };
+            match self.requests.recv_timeout(pause) {
+                Ok(first) => {
+                    let mut group = vec![first];
+                    group.extend(self.requests.try_iter().take(GROUP_MAX - 1));
+                    self.commit(group);
+                    groups += 1;
+                }
+                Err(RecvTimeoutError::Timeout) => groups = 0,
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if groups >= GROUPS_IN_A_ROW {
+                groups = 0;
+                thread::sleep(TURN);
+                self.look(&mut seen);
+            } else if groups == 0 {
+                self.look(&mut seen);
+            }
+        }
+    }
+
+    /// Wakes this process's waiters when another connection has committed.
+    fn look(&self, seen: &mut Option<i64>) {
+        let now = self.foreign_commits();
+        if now != *seen && self.shared.hints.has_listeners() {
+            self.shared.hints.wake_local(HintKind::Jobs);
+            self.shared.hints.wake_local(HintKind::Events);
+        }
+        *seen = now;
+    }
+
+    fn foreign_commits(&self) -> Option<i64> {
+        self.conn.query_row("pragma data_version", [], |row| row.get(0)).ok()
+    }
+
+    fn commit(&mut self, mut group: Vec<Box<dyn Request>>) {
+        let ended = try_group(&self.conn, &mut group);
+        match ended {
+            Ok(()) => finish(group, || Ok(())),
+            Err(Broken::NotBegun(error)) => finish(group, || Err(error.clone())),
+            Err(Broken::Unknown(error)) => {
+                let error = unknown(error);
+                finish(group, || Err(error.clone()));
+                self.reopen();
+            }
+            Err(Broken::RolledBack(error)) if group.len() == 1 => {
+                finish(group, || Err(error.clone()));
+            }
+            Err(Broken::RolledBack(error)) => {
+                tracing::warn!(%error, requests = group.len(), "a group is run again one by one");
+                for request in group {
+                    self.commit(vec![request]);
+                }
+            }
+        }
+    }
+
+    /// After a failed flush nothing this connection remembers is to be trusted.
+    fn reopen(&mut self) {
+        if self.target.place == Place::Memory {
+            return;
+        }
+        match self.target.open_writer() {
+            Ok(conn) => self.conn = conn,
+            Err(error) => tracing::error!(%error, "the writer's connection stays as it is"),
+        }
+    }
+}
+
+fn finish(group: Vec<Box<dyn Request>>, end: impl Fn() -> Result<()>) {
+    for request in group {
+        request.finish(end());
+    }
+}
+
+fn try_group(conn: &Connection, group: &mut [Box<dyn Request>]) -> Result<(), Broken> {
+    let tx = statement::begin(conn).map_err(Broken::NotBegun)?;
+    let alone = group.len() == 1;
+    let mut kept = false;
+    for request in group.iter_mut() {
+        if alone {
+            kept = request.run(&tx);
+        } else {
+            kept |= run_in_savepoint(&tx, request).map_err(Broken::RolledBack)?;
+        }
+        if tx.is_autocommit() {
+            let why = "the database ended the transaction by itself";
+            return Err(Broken::RolledBack(Error::new(ErrorKind::Unavailable, "write", why)));
+        }
+    }
+    if !kept {
+        // Nothing is to be kept: dropping it rolls it back.
+        return Ok(());
+    }
+    let flushing = |error: &Error| error.kind() == ErrorKind::Unavailable;
+    match statement::commit(tx) {
+        Ok(()) => Ok(()),
+        Err(error) if flushing(&error) => Err(Broken::Unknown(error)),
+        Err(error) => Err(Broken::RolledBack(error)),
+    }
+}
+
+fn run_in_savepoint(tx: &Transaction<'_>, request: &mut Box<dyn Request>) -> Result<bool> {
+    batch(tx, "savepoint", "savepoint leasehold_request")?;
+    let keep = request.run(tx);
+    if tx.is_autocommit() {
+        return Ok(false);
+    }
+    if !keep {
+        batch(tx, "rollback", "rollback to leasehold_request")?;
+    }
+    batch(tx, "release", "release leasehold_request")?;
+    Ok(keep)
+}
