@@ -35,10 +35,10 @@ const MIGRATIONS: &[Migration] = &[Migration {
 
 /// Brings a file up to date; harmless with many processes at once.
 pub(crate) fn migrate(conn: &Connection) -> Result<()> {
-    migrate_with(conn, MIGRATIONS).map_err(|error| named(error, "open"))
+    apply(conn, MIGRATIONS).map_err(|error| named(error, "open"))
 }
 
-fn migrate_with(conn: &Connection, known: &[Migration]) -> Result<()> {
+fn apply(conn: &Connection, known: &[Migration]) -> Result<()> {
     if table_exists(conn)? && missing(conn, known)?.is_empty() && is_registered(conn)? {
         return Ok(());
     }
@@ -96,49 +96,4 @@ fn missing<'m>(conn: &Connection, known: &'m [Migration]) -> Result<Vec<&'m Migr
     }
     let is_applied = |version| applied.iter().any(|(applied, ..)| *applied == version);
     Ok(known.iter().filter(|migration| !is_applied(migration.version)).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn note(conn: &Connection, sql: &str) {
-        conn.execute_batch(sql).expect("a statement of the test");
-    }
-
-    fn fresh() -> Connection {
-        let conn = Connection::open_in_memory().expect("a database");
-        migrate(&conn).expect("the migrations");
-        conn
-    }
-
-    /// Proves: GLO-4
-    #[test]
-    fn an_edited_migration_is_refused() {
-        let conn = fresh();
-        migrate(&conn).expect("twice is once");
-        note(&conn, "update leasehold_schema set checksum = zeroblob(32)");
-        assert_eq!(migrate(&conn).expect_err("edited").kind(), ErrorKind::Corrupt);
-    }
-
-    /// Proves: GLO-4
-    #[test]
-    fn a_newer_schema_is_read_on_as_far_as_it_allows() {
-        let conn = fresh();
-        note(&conn, "insert into leasehold_schema values (2, x'00', 0, 1)");
-        migrate(&conn).expect("readable");
-        note(&conn, "insert into leasehold_schema values (3, x'00', 0, 2)");
-        assert_eq!(migrate(&conn).expect_err("too new").kind(), ErrorKind::Invalid);
-    }
-
-    /// Proves: GLO-4
-    #[test]
-    fn the_users_own_numbers_are_left_alone() {
-        let conn = Connection::open_in_memory().expect("a database");
-        note(&conn, "pragma application_id = 77; pragma user_version = 9");
-        migrate(&conn).expect("the migrations");
-        let number = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        assert_eq!(number("application_id").expect("a number"), 77);
-        assert_eq!(number("user_version").expect("a number"), 9);
-    }
 }

@@ -161,7 +161,7 @@ fn jitter() -> Duration {
 mod tests {
     use super::*;
 
-    /// Proves: PAR-2
+    /// Proves: GLO-4
     #[test]
     fn the_grammar_of_places() {
         let file = |path: &str| Place::File(PathBuf::from(path));
