@@ -9,7 +9,7 @@ where e.state = 'waiting' and e.run_at <= ?1
   and (?2 is null or e.topic in (select value from json_each(?2)))
   and (e.ordered = 0 or not exists (
     select 1
-    from leasehold_events earlier
+    from leasehold_events earlier indexed by leasehold_events_undelivered -- not the delivered ones
     where earlier.ordered = 1 and earlier.state in ('waiting', 'leased')
       and earlier.ordering = e.ordering and earlier.order_key = e.order_key
       and earlier.sequence < e.sequence

@@ -1,0 +1,185 @@
+//! Owns what the writer's thread promises: what was acknowledged is stored and nothing else is, also
+//! when the disk fills, a closure panics, or other processes write the same file.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation is how a test fails")]
+
+mod place;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use leasehold_core::{
+    Error, ErrorKind, HintKind, JobFilter, JobId, JobKind, Json, NewJob, Paging, Result, Store,
+    StoreExt,
+};
+use leasehold_sqlite::rusqlite::{Connection, Transaction, TransactionBehavior};
+use leasehold_sqlite::{SqliteStore, open};
+use place::Place;
+
+fn job(bytes: usize) -> NewJob {
+    let payload = Json::of(&"x".repeat(bytes)).expect("a payload");
+    NewJob::new(JobKind::new("resize").expect("a kind"), payload)
+}
+
+async fn stored(store: &SqliteStore) -> BTreeSet<JobId> {
+    let mut found = BTreeSet::new();
+    let mut paging = Paging::first(1000);
+    loop {
+        let page = store.jobs(JobFilter::default(), paging).await.expect("a page");
+        found.extend(page.items.iter().map(|job| job.id));
+        match page.next {
+            Some(cursor) => paging = Paging::first(1000).after(cursor),
+            None => return found,
+        }
+    }
+}
+
+/// Proves: ERR-1, GLO-2
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_loses_nothing_that_was_acknowledged() {
+    let place = Place::new("full");
+    let store = open(&place.url()).await.expect("new");
+    let pages = |tx: &Transaction<'_>| {
+        let limit = tx.pragma_update_and_check(None, "max_page_count", 400, |_| Ok(()));
+        limit.map_err(|e| Error::new(ErrorKind::Invalid, "test", e.to_string()))
+    };
+    store.transaction(pages).await.expect("a limit");
+    let mut asked = Vec::new();
+    for number in 0..200 {
+        let store = store.clone();
+        let new = job(if number % 3 == 0 { 60_000 } else { 10 });
+        asked.push(tokio::spawn(async move {
+            let id = new.id;
+            (id, store.enqueue_one(new).await.map(|answer| answer.job()))
+        }));
+    }
+    let (mut acknowledged, mut full) = (BTreeSet::new(), 0);
+    for task in asked {
+        match task.await.expect("no panic") {
+            (id, Ok(job)) => {
+                assert_eq!(id, job);
+                acknowledged.insert(id);
+            }
+            (_, Err(error)) => {
+                assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+                full += 1;
+            }
+        }
+    }
+    assert!(full > 0 && acknowledged.len() > 20, "{full} full, {} stored", acknowledged.len());
+    assert_eq!(stored(&store).await, acknowledged);
+}
+
+/// Proves: TX-2
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closure_that_errs_or_panics_leaves_nothing() {
+    let place = Place::new("closure");
+    let store = open(&place.url()).await.expect("new");
+    let (inner, new) = (store.clone(), job(1));
+    let refused = store
+        .transaction(move |tx| {
+            inner.join(tx).enqueue(&[new.clone()])?;
+            Err::<(), _>(Error::new(ErrorKind::Invalid, "test", "no"))
+        })
+        .await;
+    assert_eq!(refused.expect_err("the closure's own").message(), "no");
+    let (inner, outer) = (store.clone(), store.clone());
+    let panicking = tokio::spawn(async move {
+        let run = move |tx: &Transaction<'_>| -> Result<()> {
+            inner.join(tx).enqueue(&[job(1)])?;
+            panic!("the closure's own")
+        };
+        outer.transaction(run).await
+    });
+    assert!(panicking.await.expect_err("a panic").is_panic());
+    assert!(stored(&store).await.is_empty());
+    let (inner, new) = (store.clone(), job(1));
+    let id = new.id;
+    store
+        .transaction(move |tx| inner.join(tx).enqueue(&[new.clone()]).map(|_| ()))
+        .await
+        .expect("kept");
+    assert_eq!(stored(&store).await, BTreeSet::from([id]));
+}
+
+/// Proves: TX-2
+#[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_commit_wakes_and_a_rollback_does_not() {
+    let place = Place::new("foreign");
+    let store = open(&place.url()).await.expect("new");
+    let mut listener = store.hints().listen(HintKind::Jobs);
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    let id = tokio::task::spawn_blocking({
+        let (store, path) = (store.clone(), place.path().to_owned());
+        move || {
+            let mut conn = Connection::open(path).expect("a connection");
+            store.prepare_connection(&conn).expect("fit");
+            conn.execute_batch("create table own (text)").expect("a table");
+            let begin = TransactionBehavior::Immediate;
+            let tx = conn.transaction_with_behavior(begin).expect("a transaction");
+            tx.execute("insert into own values (1)", []).expect("a row");
+            store.join(&tx).enqueue(&[job(1)]).expect("joined");
+            drop(tx);
+            let mut tx = conn.transaction_with_behavior(begin).expect("a transaction");
+            let point = tx.savepoint().expect("a savepoint");
+            store.join(&point).enqueue(&[job(1)]).expect("joined");
+            drop(point);
+            let new = job(1);
+            store.join(&tx).enqueue(std::slice::from_ref(&new)).expect("joined");
+            tx.commit().expect("a commit");
+            new.id
+        }
+    })
+    .await
+    .expect("no panic");
+    tokio::time::timeout(Duration::from_secs(5), listener.heard()).await.expect("woken");
+    assert_eq!(stored(&store).await, BTreeSet::from([id]));
+}
+
+/// Proves: ERR-1
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deferred_transaction_with_a_stale_view_is_told_to_restart() {
+    let place = Place::new("stale");
+    let store = open(&place.url()).await.expect("new");
+    let mut conn = Connection::open(place.path()).expect("a connection");
+    store.prepare_connection(&conn).expect("fit");
+    let tx = conn.transaction().expect("a deferred transaction");
+    let count: i64 =
+        tx.query_row("select count(*) from leasehold_jobs", [], |row| row.get(0)).expect("a read");
+    assert_eq!(count, 0);
+    let _first = store.enqueue_one(job(1)).await.expect("another writer");
+    let error = store.join(&tx).enqueue(&[job(1)]).expect_err("stale");
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert!(error.is_transaction_restart(), "{error}");
+}
+
+/// Proves: ERR-1, GLO-6
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn eight_stores_on_one_file_are_never_busy_and_share_one_clock() {
+    let place = Place::new("eight");
+    let end = Instant::now() + Duration::from_secs(3);
+    let mut tasks = Vec::new();
+    for _ in 0..8 {
+        let store = open(&place.url()).await.expect("opened");
+        tasks.push(tokio::spawn(async move {
+            let mut ids = Vec::new();
+            while Instant::now() < end {
+                ids.push(store.enqueue_one(job(1)).await.expect("never busy").job());
+            }
+            ids
+        }));
+    }
+    let mut all = BTreeSet::new();
+    for task in tasks {
+        let ids = task.await.expect("no panic");
+        assert!(ids.len() > 5, "one store got only {} turns", ids.len());
+        all.extend(ids);
+    }
+    let store = open(&place.url()).await.expect("opened");
+    assert_eq!(stored(&store).await, all);
+    let conn = Connection::open(place.path()).expect("a connection");
+    let text = "select count(*) from (select created_at, lag(created_at) over (order by rowid) \
+                before from leasehold_jobs) where created_at < before";
+    let back: i64 = conn.query_row(text, [], |row| row.get(0)).expect("a count");
+    assert_eq!(back, 0, "the clock went back");
+}
