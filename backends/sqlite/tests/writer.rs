@@ -78,7 +78,7 @@ async fn a_closure_that_errs_or_panics_leaves_nothing() {
     let (inner, new) = (store.clone(), job(1));
     let refused = store
         .transaction(move |tx| {
-            inner.join(tx).enqueue(&[new.clone()])?;
+            inner.join(tx).enqueue(std::slice::from_ref(&new))?;
             Err::<(), _>(Error::new(ErrorKind::Invalid, "test", "no"))
         })
         .await;
@@ -96,7 +96,7 @@ async fn a_closure_that_errs_or_panics_leaves_nothing() {
     let (inner, new) = (store.clone(), job(1));
     let id = new.id;
     store
-        .transaction(move |tx| inner.join(tx).enqueue(&[new.clone()]).map(|_| ()))
+        .transaction(move |tx| inner.join(tx).enqueue(std::slice::from_ref(&new)).map(|_| ()))
         .await
         .expect("kept");
     assert_eq!(stored(&store).await, BTreeSet::from([id]));
