@@ -24,6 +24,7 @@ pub mod json;
 #[cfg(feature = "lab")]
 pub mod lab;
 pub mod lifecycle;
+pub mod memory;
 pub mod name;
 pub mod query;
 pub mod record;

@@ -1,0 +1,197 @@
+//! Owns the claim and the reclaim of jobs: which candidates are read, in which order, and within
+//! which limits. What a claim does to a row is a rule of the contract.
+
+use super::state::{Facts, State};
+use crate::claim::{Claim, ClaimRequest, ReclaimRequest, Reclaimable, Reclaimed};
+use crate::error::{Error, ErrorKind, Result};
+use crate::event::EventState;
+use crate::id::JobId;
+use crate::lifecycle::State as JobState;
+use crate::name::QueueName;
+use crate::row::{JobRow, QueueRow};
+use crate::rules::{Work, claim_order, queues_once, room};
+
+/// The most expired rows that one claim takes back in passing.
+const RECLAIM_MAX: usize = 1_000;
+
+/// One claim in the making.
+struct Taking<'a> {
+    state: &'a State,
+    facts: &'a Facts<'a>,
+    request: &'a ClaimRequest,
+    work: Work,
+    rows: Vec<JobRow>,
+    /// How many of `rows` an earlier send of this request had taken.
+    had: usize,
+}
+
+impl State {
+    pub(super) fn claim(
+        &mut self,
+        facts: &Facts<'_>,
+        request: &ClaimRequest,
+    ) -> Result<Vec<Claim>> {
+        request.check()?;
+        let work = self.work(facts);
+        let mut taking = Taking { state: self, facts, request, work, rows: Vec::new(), had: 0 };
+        let queues = queues_once(&request.queues);
+        if request.repeat {
+            queues.iter().for_each(|queue| taking.again(queue));
+        }
+        queues.iter().try_for_each(|queue| taking.fill_from(queue))?;
+        let Taking { mut work, mut rows, had, .. } = taking;
+        work.claimed(rows.get_mut(had..).unwrap_or_default())?;
+        let claims = rows.iter().map(|row| self.claim_for(&work, row)).collect();
+        self.write(facts, work);
+        rows.into_iter().skip(had).for_each(|row| self.put_job(row));
+        claims
+    }
+
+    fn claim_for(&self, work: &Work, row: &JobRow) -> Result<Claim> {
+        let missing = || Error::new(ErrorKind::Corrupt, "claim", "a job has no request");
+        let request = self.requests.get(&row.id).cloned().ok_or_else(missing)?;
+        let left = self.outcomes.get(&row.id).and_then(|outcome| outcome.row.checkpoint.clone());
+        work.claim_of(row, request, left)
+    }
+
+    pub(super) fn reclaim(
+        &mut self,
+        facts: &Facts<'_>,
+        request: &ReclaimRequest,
+    ) -> Result<Reclaimed> {
+        let mut work = self.work(facts);
+        let mut done = Reclaimed::default();
+        match &request.what {
+            Reclaimable::Jobs(queues) => {
+                let ids = match queues {
+                    Some(queues) => {
+                        let mut ids = Vec::new();
+                        for queue in queues_once(queues) {
+                            let left = request.limit.saturating_sub(ids.len());
+                            ids.extend(self.expired(facts, Some(&queue), left));
+                        }
+                        ids
+                    }
+                    None => self.expired(facts, None, request.limit),
+                };
+                done.jobs = self.take_back(&mut work, ids)?;
+                done.jobs.sort_unstable();
+            }
+            Reclaimable::Events(topics) => {
+                let back =
+                    self.take_back_events(facts, &mut work, topics.as_deref(), request.limit);
+                for event in back.iter().filter_map(|id| work.event(*id)) {
+                    match event.state {
+                        EventState::Waiting => done.events_returned += 1,
+                        _ => done.events_dead += 1,
+                    }
+                }
+            }
+        }
+        self.write(facts, work);
+        Ok(done)
+    }
+
+    fn expired(&self, facts: &Facts<'_>, queue: Option<&QueueName>, limit: usize) -> Vec<JobId> {
+        let rows = self.leased.iter().filter(|(name, _)| queue.is_none_or(|queue| queue == name));
+        let rows = rows.filter_map(|(_, id)| self.jobs.get(id));
+        let expired = |row: &&JobRow| row.lease.is_some_and(|it| it.expires_at <= facts.now);
+        rows.filter(expired).map(|row| row.id).take(limit).collect()
+    }
+
+    fn take_back(
+        &self,
+        work: &mut Work,
+        ids: Vec<JobId>,
+    ) -> Result<Vec<(JobId, crate::lifecycle::Place)>> {
+        self.load_jobs(work, ids.iter().copied());
+        let mut done = Vec::with_capacity(ids.len());
+        for id in ids {
+            done.extend(work.reclaim(id)?.map(|place| (id, place)));
+        }
+        Ok(done)
+    }
+}
+
+impl Taking<'_> {
+    fn left(&self) -> usize {
+        self.request.limit.saturating_sub(self.rows.len())
+    }
+
+    fn again(&mut self, queue: &QueueName) {
+        let (request, now) = (self.request, self.facts.now);
+        let mine = |row: &&JobRow| {
+            let held =
+                |lease: crate::row::Lease| lease.worker == request.worker && lease.expires_at > now;
+            row.queue == *queue && row.claim == Some(request.claim) && row.lease.is_some_and(held)
+        };
+        let ids = self.state.leased.iter().map(|(_, id)| id);
+        let rows = ids.filter_map(|id| self.state.jobs.get(id)).filter(mine).cloned();
+        let mut rows: Vec<JobRow> = rows.collect();
+        rows.sort_by_key(claim_order);
+        rows.truncate(self.left());
+        self.rows.append(&mut rows);
+        self.had = self.rows.len();
+    }
+
+    fn fill_from(&mut self, name: &QueueName) -> Result<()> {
+        let Some(queue) = self.state.queues.get(name) else { return Ok(()) };
+        if queue.paused || self.left() == 0 {
+            return Ok(());
+        }
+        let limited = queue.limit.is_some() || self.state.limit.is_some();
+        let mut back = Vec::new();
+        if limited {
+            back = self.take_back(name)?;
+        }
+        let want = self.left().min(self.room(queue));
+        let mut found = self.candidates(name, want);
+        if !limited && found.len() < want {
+            back = self.take_back(name)?;
+        }
+        found.extend(back);
+        found.sort_by_key(claim_order);
+        found.truncate(want);
+        let lease = self.request.lease_for(Some(queue), self.facts.limits.lease_default);
+        for row in &mut found {
+            self.work.claim_row(row, self.request, lease);
+        }
+        self.rows.append(&mut found);
+        Ok(())
+    }
+
+    /// Reclaims a queue's expired rows; those that may be claimed at once are given back.
+    fn take_back(&mut self, queue: &QueueName) -> Result<Vec<JobRow>> {
+        let ids = self.state.expired(self.facts, Some(queue), RECLAIM_MAX);
+        let back = self.state.take_back(&mut self.work, ids)?;
+        let now = self.facts.now;
+        let due = |row: &&JobRow| row.state == JobState::Waiting && !row.held && row.run_at <= now;
+        let rows = back.iter().filter_map(|(id, _)| self.work.job(*id));
+        Ok(rows.filter(due).cloned().collect())
+    }
+
+    fn room(&self, queue: &QueueRow) -> usize {
+        let count = |name: Option<&QueueName>| {
+            let rows = self.state.leased.iter();
+            let rows = rows.filter(|(queue, _)| name.is_none_or(|name| name == queue));
+            let rows = rows.filter_map(|(_, id)| self.state.jobs.get(id));
+            let live = |row: &&JobRow| row.lease.is_some_and(|it| it.expires_at > self.facts.now);
+            u64::try_from(rows.filter(live).count()).unwrap_or(u64::MAX)
+        };
+        let taken = u64::try_from(self.rows.len() - self.had).unwrap_or(u64::MAX);
+        let by_queue = room(queue.limit, count(Some(&queue.name)));
+        by_queue.min(room(self.state.limit, count(None).saturating_add(taken)))
+    }
+
+    fn candidates(&self, queue: &QueueName, want: usize) -> Vec<JobRow> {
+        let from = (
+            queue.clone(),
+            std::cmp::Reverse(i16::MAX),
+            crate::time::Timestamp::MIN,
+            JobId::from_uuid(uuid::Uuid::nil()),
+        );
+        let rows = self.state.waiting.range(from..).take_while(|(name, ..)| name == queue);
+        let due = rows.filter(|(_, _, run_at, _)| *run_at <= self.facts.now);
+        due.filter_map(|(.., id)| self.state.jobs.get(id)).take(want).cloned().collect()
+    }
+}

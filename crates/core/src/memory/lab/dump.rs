@@ -1,0 +1,270 @@
+//! Owns the canonical text of every row, column by column as the engines' tables name them.
+
+use crate::error::Result;
+use crate::lab::{Cell, Dump};
+use crate::memory::state::{Outcome, RecordRow, State};
+use crate::row::{
+    AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, Lease, QueueRow, RequestRow, TombstoneRow,
+    TransitionRow,
+};
+use crate::time::Timestamp;
+
+type Row = Vec<(&'static str, Cell)>;
+
+fn int(n: impl Into<i64>) -> Cell {
+    Cell::Int(n.into())
+}
+
+fn text(text: &str) -> Cell {
+    Cell::Text(text.to_owned())
+}
+
+fn time(at: Timestamp) -> Cell {
+    Cell::Int(at.as_micros())
+}
+
+fn maybe<T>(value: Option<T>, cell: impl FnOnce(T) -> Cell) -> Cell {
+    value.map_or(Cell::Null, cell)
+}
+
+impl State {
+    pub(super) fn dump(&self) -> Result<Dump> {
+        let mut out = Dump::default();
+        let mut add = |table: &str, row: Row| {
+            out.add(table, row.into_iter().map(|(name, cell)| (name.to_owned(), cell)));
+        };
+        add("store", self.store_row());
+        self.queues.values().for_each(|row| add("queues", queue(row)));
+        for (name, ordered) in &self.topics {
+            add("topics", vec![("name", text(name.as_str())), ("ordered", int(*ordered))]);
+        }
+        for it in self.lifecycles.iter() {
+            let row = vec![
+                ("name", text(it.name().as_str())),
+                ("revision", int(it.revision())),
+                ("hash", Cell::Bytes(it.hash()?.to_vec())),
+                ("definition", Cell::Text(it.to_json()?)),
+            ];
+            add("lifecycles", row);
+        }
+        for (id, (name, at)) in &self.workers {
+            let id = Cell::Id(id.as_uuid());
+            add("workers", vec![("id", id), ("name", text(name)), ("introduced_at", time(*at))]);
+        }
+        self.jobs.values().for_each(|row| add("jobs", job(row)));
+        self.requests.values().for_each(|row| add("requests", request(row)));
+        for (id, row) in &self.outcomes {
+            let mut cells = vec![("job_id", Cell::Id(id.as_uuid()))];
+            cells.extend(outcome(row));
+            add("outcomes", cells);
+        }
+        self.keys.values().for_each(|row| add("keys", key(row)));
+        self.transitions.values().for_each(|row| add("transitions", transition(row)));
+        for (key, last) in &self.sequences {
+            add("sequences", vec![("key", text(key.as_str())), ("last", int(*last))]);
+        }
+        self.events.values().for_each(|row| add("events", event(row)));
+        let letters = self.dead_letters.values();
+        letters.for_each(|(row, first)| add("dead_letters", dead_letter(row, *first)));
+        self.tombstones.values().for_each(|row| add("tombstones", tombstone(row)));
+        self.records.values().for_each(|row| add("records", record(row)));
+        self.audit.iter().for_each(|row| add("audit", audit(row)));
+        self.own_rows.iter().for_each(|row| add("lab_rows", vec![("text", text(row))]));
+        Ok(out)
+    }
+
+    fn store_row(&self) -> Row {
+        let epoch = int(self.epoch.get());
+        vec![("id", int(1)), ("epoch", epoch), ("max_leased", maybe(self.limit, int))]
+    }
+}
+
+fn queue(row: &QueueRow) -> Row {
+    vec![
+        ("name", text(row.name.as_str())),
+        ("paused", int(row.paused)),
+        ("max_leased", maybe(row.limit, int)),
+        ("lease_ms", maybe(row.lease, |lease| int(lease.as_millis()))),
+        ("log", maybe(row.log, int)),
+        ("keep_succeeded_s", int(row.keep_succeeded_s)),
+        ("keep_failed_s", int(row.keep_failed_s)),
+        ("keep_dead_s", int(row.keep_dead_s)),
+        ("created_at", time(row.created_at)),
+    ]
+}
+
+fn lease(lease: Option<Lease>) -> Row {
+    vec![
+        ("worker_id", maybe(lease, |it| Cell::Id(it.worker.as_uuid()))),
+        ("lease_expires_at", maybe(lease, |it| time(it.expires_at))),
+        ("heartbeat_at", maybe(lease, |it| time(it.heartbeat_at))),
+        ("lease_ms", maybe(lease, |it| int(it.length.as_millis()))),
+    ]
+}
+
+fn job(row: &JobRow) -> Row {
+    let mut cells = vec![
+        ("id", Cell::Id(row.id.as_uuid())),
+        ("queue", text(row.queue.as_str())),
+        ("kind", text(row.kind.as_str())),
+        ("lifecycle", text(row.lifecycle.as_str())),
+        ("revision", int(row.revision)),
+        ("state", text(row.state.as_str())),
+        ("stage", int(row.stage)),
+        ("priority", int(row.priority)),
+        ("run_at", time(row.run_at)),
+        ("held", int(row.held)),
+        ("again", int(row.again)),
+        ("log", int(row.log)),
+        ("attempts", int(row.attempts)),
+        ("attempts_max", int(row.attempts_max)),
+        ("executions", int(row.executions)),
+        ("claim_version", int(row.version.get())),
+        ("claim_id", maybe(row.claim, |id| Cell::Id(id.as_uuid()))),
+        ("last_verdict", maybe(row.last_verdict, |kind| text(kind.as_str()))),
+        ("step", int(row.step)),
+        ("cancel_requested", int(row.cancel_requested)),
+        ("transition_seq", int(row.transition_seq)),
+        ("event_seq", int(row.event_seq)),
+        ("created_at", time(row.created_at)),
+        ("updated_at", time(row.updated_at)),
+        ("started_at", maybe(row.started_at, time)),
+        ("finished_at", maybe(row.finished_at, time)),
+    ];
+    cells.extend(lease(row.lease));
+    cells
+}
+
+fn request(row: &RequestRow) -> Row {
+    let subject = row.subject.as_ref();
+    vec![
+        ("job_id", Cell::Id(row.job.as_uuid())),
+        ("payload", text(row.payload.as_str())),
+        ("hash", Cell::Bytes(row.hash.as_bytes().to_vec())),
+        ("scope", text(row.scope.as_str())),
+        ("key", maybe(row.key.as_ref(), |key| text(key.as_str()))),
+        ("subject", maybe(subject, |it| text(&it.name))),
+        ("subject_version", maybe(subject, |it| int(it.version))),
+        ("traceparent", maybe(row.traceparent.as_deref(), text)),
+    ]
+}
+
+fn outcome(outcome: &Outcome) -> Row {
+    vec![
+        ("checkpoint", maybe(outcome.row.checkpoint.as_ref(), |json| text(json.as_str()))),
+        ("result", maybe(outcome.row.result.as_ref(), |json| text(json.as_str()))),
+        ("failure", maybe(outcome.row.failure.as_ref(), |json| text(json.as_str()))),
+        ("first_failure_at", maybe(outcome.first_failure_at, time)),
+        ("last_failure_at", maybe(outcome.last_failure_at, time)),
+    ]
+}
+
+fn key(row: &KeyRow) -> Row {
+    vec![
+        ("scope", text(row.scope.as_str())),
+        ("key", text(row.key.as_str())),
+        ("job_id", Cell::Id(row.job.as_uuid())),
+        ("hash", Cell::Bytes(row.hash.as_bytes().to_vec())),
+        ("expires_at", maybe(row.expires_at, time)),
+    ]
+}
+
+fn transition(row: &TransitionRow) -> Row {
+    vec![
+        ("job_id", Cell::Id(row.job.as_uuid())),
+        ("sequence", int(row.sequence)),
+        ("at", time(row.at)),
+        ("verb", text(row.verb.as_str())),
+        ("from_status", text(&row.from)),
+        ("to_status", text(&row.to)),
+        ("claim_version", int(row.version.get())),
+        ("worker_id", maybe(row.worker, |id| Cell::Id(id.as_uuid()))),
+        ("actor", maybe(row.actor.as_ref(), |actor| text(actor.as_str()))),
+    ]
+}
+
+fn event(row: &EventRow) -> Row {
+    let mut cells = vec![
+        ("id", Cell::Id(row.id.as_uuid())),
+        ("topic", text(row.topic.as_str())),
+        ("ordering", text(row.ordering.namespace())),
+        ("order_key", maybe(row.ordering.key_text(), Cell::Text)),
+        ("sequence", maybe(row.sequence, int)),
+        ("payload", text(row.payload.as_str())),
+        ("traceparent", maybe(row.traceparent.as_deref(), text)),
+        ("state", text(row.state.as_str())),
+        ("ordered", int(row.ordered)),
+        ("run_at", time(row.run_at)),
+        ("attempts", int(row.attempts)),
+        ("attempts_max", int(row.attempts_max)),
+        ("claim_version", int(row.version.get())),
+        ("claim_id", maybe(row.claim, |id| Cell::Id(id.as_uuid()))),
+        ("last_verdict", maybe(row.last_verdict, |kind| text(kind.as_str()))),
+        ("failure", maybe(row.failure.as_ref(), |json| text(json.as_str()))),
+        ("created_at", time(row.created_at)),
+        ("updated_at", time(row.updated_at)),
+        ("finished_at", maybe(row.finished_at, time)),
+    ];
+    cells.extend(lease(row.lease));
+    cells
+}
+
+fn dead_letter(row: &DeadLetterRow, first: Timestamp) -> Row {
+    vec![
+        ("job_id", Cell::Id(row.job.as_uuid())),
+        ("claim_version", int(row.version.get())),
+        ("queue", text(row.queue.as_str())),
+        ("kind", text(row.kind.as_str())),
+        ("stage", text(row.stage.as_str())),
+        ("error_class", text(&row.error_class)),
+        ("failure", text(row.failure.as_str())),
+        ("attempts", int(row.attempts)),
+        ("first_failure_at", time(first)),
+        ("last_failure_at", time(row.last_failure_at)),
+        ("escalated", int(false)),
+        ("replayed_by", Cell::Null),
+        ("resolved_at", Cell::Null),
+        ("resolved_by", Cell::Null),
+        ("note", Cell::Null),
+    ]
+}
+
+fn tombstone(row: &TombstoneRow) -> Row {
+    let subject = row.subject.as_ref();
+    vec![
+        ("job_id", Cell::Id(row.job.as_uuid())),
+        ("scope", text(row.scope.as_str())),
+        ("key", maybe(row.key.as_ref(), |key| text(key.as_str()))),
+        ("queue", text(row.queue.as_str())),
+        ("subject", maybe(subject, |it| text(&it.name))),
+        ("subject_version", maybe(subject, |it| int(it.version))),
+        ("hash", Cell::Bytes(row.hash.as_bytes().to_vec())),
+        ("outcome", text(row.outcome.as_str())),
+        ("claim_version", int(row.version.get())),
+        ("claim_id", maybe(row.claim, |id| Cell::Id(id.as_uuid()))),
+        ("last_verdict", maybe(row.last_verdict, |kind| text(kind.as_str()))),
+        ("pruned_at", time(row.pruned_at)),
+    ]
+}
+
+fn record(row: &RecordRow) -> Row {
+    vec![
+        ("scope", text(row.once.scope.as_str())),
+        ("key", text(row.once.key.as_str())),
+        ("hash", Cell::Bytes(row.once.hash.as_bytes().to_vec())),
+        ("response", text(row.once.response.as_str())),
+        ("created_at", time(row.created_at)),
+        ("expires_at", time(row.expires_at)),
+    ]
+}
+
+fn audit(row: &AuditRow) -> Row {
+    vec![
+        ("id", Cell::Id(row.id)),
+        ("at", time(row.at)),
+        ("actor", text(row.actor.as_str())),
+        ("action", text(&row.action)),
+        ("target", text(&row.target)),
+        ("detail", maybe(row.detail.as_deref(), text)),
+    ]
+}

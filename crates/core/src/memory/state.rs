@@ -1,0 +1,259 @@
+//! Owns the tables, as maps of rows, and how decided changes are written into them. Decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::event::EventState;
+use crate::fence::Epoch;
+use crate::hints::{HintKind, Hints};
+use crate::id::{EventId, JobId, WorkerId};
+use crate::job::Limits;
+use crate::lifecycle::State as JobState;
+use crate::name::{IdempotencyKey, OrderKey, QueueName, Scope, Topic};
+use crate::record::Once;
+use crate::row::{
+    AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, OutcomePatch, OutcomeRow, QueueRow,
+    RequestRow, TombstoneRow, TransitionRow,
+};
+use crate::rules::{
+    Changes, EnqueueWants, Ids, Known, KnownEvent, KnownJob, KnownKey, Lifecycles, SettleWants,
+    Work,
+};
+use crate::time::Timestamp;
+
+/// What a verb knows of its store.
+pub(super) struct Facts<'a> {
+    pub(super) now: Timestamp,
+    pub(super) limits: &'a Limits,
+    pub(super) ids: &'a Ids,
+    pub(super) hints: &'a Hints,
+}
+
+/// What executions left, with when they failed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) row: OutcomeRow,
+    pub(super) first_failure_at: Option<Timestamp>,
+    pub(super) last_failure_at: Option<Timestamp>,
+}
+
+/// A stored answer.
+#[derive(Clone, Debug)]
+pub(super) struct RecordRow {
+    pub(super) once: Once,
+    #[cfg(feature = "lab")]
+    pub(super) created_at: Timestamp,
+    pub(super) expires_at: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) epoch: Epoch,
+    pub(super) limit: Option<u32>,
+    pub(super) lifecycles: Arc<Lifecycles>,
+    pub(super) queues: BTreeMap<QueueName, QueueRow>,
+    pub(super) topics: BTreeMap<Topic, bool>,
+    pub(super) workers: BTreeMap<WorkerId, (String, Timestamp)>,
+    pub(super) jobs: BTreeMap<JobId, JobRow>,
+    /// Waiting jobs in claim order within their queue.
+    pub(super) waiting: BTreeSet<(QueueName, std::cmp::Reverse<i16>, Timestamp, JobId)>,
+    pub(super) leased: BTreeSet<(QueueName, JobId)>,
+    pub(super) requests: BTreeMap<JobId, RequestRow>,
+    pub(super) outcomes: BTreeMap<JobId, Outcome>,
+    pub(super) keys: BTreeMap<(Scope, IdempotencyKey), KeyRow>,
+    pub(super) transitions: BTreeMap<(JobId, i64), TransitionRow>,
+    pub(super) sequences: BTreeMap<OrderKey, i64>,
+    pub(super) events: BTreeMap<EventId, EventRow>,
+    pub(super) dead_letters: BTreeMap<(JobId, i64), (DeadLetterRow, Timestamp)>,
+    pub(super) tombstones: BTreeMap<JobId, TombstoneRow>,
+    pub(super) records: BTreeMap<(Scope, IdempotencyKey), RecordRow>,
+    pub(super) audit: Vec<AuditRow>,
+    /// The caller's own rows, for scripts.
+    #[cfg(feature = "lab")]
+    pub(super) own_rows: Vec<String>,
+    /// Which waiters this transaction's writes are news for.
+    pub(super) news: Vec<HintKind>,
+}
+
+impl State {
+    pub(super) fn new() -> Self {
+        Self {
+            epoch: Epoch::default(),
+            limit: None,
+            lifecycles: Arc::new(Lifecycles::shipped()),
+            queues: BTreeMap::new(),
+            topics: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            leased: BTreeSet::new(),
+            requests: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            transitions: BTreeMap::new(),
+            sequences: BTreeMap::new(),
+            events: BTreeMap::new(),
+            dead_letters: BTreeMap::new(),
+            tombstones: BTreeMap::new(),
+            records: BTreeMap::new(),
+            audit: Vec::new(),
+            #[cfg(feature = "lab")]
+            own_rows: Vec::new(),
+            news: Vec::new(),
+        }
+    }
+
+    pub(super) fn work(&self, facts: &Facts<'_>) -> Work {
+        let (limits, ids) = (facts.limits.clone(), facts.ids.clone());
+        Work::new(facts.now, self.epoch, limits, Arc::clone(&self.lifecycles), ids)
+    }
+
+    pub(super) fn load_jobs(&self, work: &mut Work, ids: impl IntoIterator<Item = JobId>) {
+        for id in ids {
+            work.load_jobs(self.jobs.get(&id).cloned());
+            if !self.jobs.contains_key(&id) {
+                work.load_tombstones(self.tombstones.get(&id).cloned());
+            }
+        }
+    }
+
+    pub(super) fn load_events(&self, work: &mut Work, ids: impl IntoIterator<Item = EventId>) {
+        work.load_events(ids.into_iter().filter_map(|id| self.events.get(&id).cloned()));
+    }
+
+    pub(super) fn load_wants(&self, work: &mut Work, wants: &SettleWants) -> Known {
+        self.load_jobs(work, wants.jobs.iter().copied());
+        let mut known = self.known(&wants.enqueue);
+        for id in &wants.events {
+            let found = self.events.get(id).map(|row| KnownEvent {
+                topic: row.topic.clone(),
+                payload: row.payload.clone(),
+                sequence: row.sequence,
+            });
+            known.events.extend(found.map(|event| (*id, event)));
+        }
+        work.load_known(known.clone());
+        known
+    }
+
+    pub(super) fn known(&self, wants: &EnqueueWants) -> Known {
+        let mut known = Known::default();
+        for id in &wants.ids {
+            let live = self.jobs.get(id).zip(self.requests.get(id));
+            let live = live.map(|(row, request)| KnownJob { hash: request.hash, state: row.state });
+            let gone = self.tombstones.get(id);
+            let gone = gone.map(|tomb| KnownJob { hash: tomb.hash, state: tomb.outcome });
+            known.jobs.extend(live.or(gone).map(|job| (*id, job)));
+        }
+        for slot in &wants.keys {
+            let found = self.keys.get(slot).map(|row| KnownKey {
+                job: row.job,
+                hash: row.hash,
+                expires_at: row.expires_at,
+                state: self.jobs.get(&row.job).map(|job| job.state),
+            });
+            known.keys.extend(found.map(|key| (slot.clone(), key)));
+        }
+        for name in &wants.queues {
+            known.queue_logs.extend(self.queues.get(name).map(|row| (name.clone(), row.log)));
+        }
+        known
+    }
+
+    /// Writes everything; the new events are given back with their sequence numbers.
+    pub(super) fn write(&mut self, facts: &Facts<'_>, work: Work) -> Vec<EventRow> {
+        let mut changes = work.into_changes();
+        self.note_news(facts, &changes);
+        self.number_events(&mut changes);
+        for row in changes.keys {
+            self.keys.insert((row.scope.clone(), row.key.clone()), row);
+        }
+        for name in changes.queues {
+            let row = QueueRow::new(name.clone(), facts.now);
+            self.queues.entry(name).or_insert(row);
+        }
+        for (row, request) in changes.jobs_new {
+            self.requests.insert(row.id, request);
+            self.put_job(row);
+        }
+        changes.jobs.into_iter().for_each(|row| self.put_job(row));
+        changes.outcomes.into_iter().for_each(|patch| self.patch_outcome(patch));
+        for row in changes.events_new.iter().chain(&changes.events) {
+            self.events.insert(row.id, row.clone());
+        }
+        for row in changes.transitions {
+            self.transitions.insert((row.job, row.sequence), row);
+        }
+        for row in changes.dead_letters {
+            let first = self.outcomes.get(&row.job).and_then(|outcome| outcome.first_failure_at);
+            let first = first.unwrap_or(row.last_failure_at);
+            self.dead_letters.insert((row.job, row.version.get()), (row, first));
+        }
+        self.audit.extend(changes.audit);
+        changes.events_new
+    }
+
+    fn note_news(&mut self, facts: &Facts<'_>, changes: &Changes) {
+        let due = |job: &JobRow| job.state == JobState::Waiting && job.run_at <= facts.now;
+        let ready = |event: &EventRow| match event.state {
+            EventState::Waiting => event.run_at <= facts.now,
+            EventState::Leased => false,
+            // Its end lets the next of its key go.
+            EventState::Delivered | EventState::DeadLetter => event.ordered,
+        };
+        if changes.jobs_new.iter().any(|(job, _)| due(job)) || changes.jobs.iter().any(due) {
+            self.news.push(HintKind::Jobs);
+        }
+        if !changes.events_new.is_empty() || changes.events.iter().any(ready) {
+            self.news.push(HintKind::Events);
+        }
+    }
+
+    fn number_events(&mut self, changes: &mut Changes) {
+        let mut last = BTreeMap::new();
+        for (key, wanted) in changes.sequences_wanted() {
+            let number = self.sequences.entry(key.clone()).or_insert(0);
+            *number += wanted;
+            last.insert(key, *number);
+        }
+        changes.assign_sequences(&last);
+        for event in &mut changes.events_new {
+            event.ordered &= self.topics.get(&event.topic).copied().unwrap_or(true);
+        }
+    }
+
+    /// Puts a job row in its place, the order of claims included.
+    pub(super) fn put_job(&mut self, row: JobRow) {
+        self.forget_order(row.id);
+        match row.state {
+            JobState::Waiting if !row.held => {
+                let (priority, run_at) = (std::cmp::Reverse(row.priority), row.run_at);
+                self.waiting.insert((row.queue.clone(), priority, run_at, row.id));
+            }
+            JobState::Leased => {
+                self.leased.insert((row.queue.clone(), row.id));
+            }
+            _ => {}
+        }
+        self.jobs.insert(row.id, row);
+    }
+
+    /// Takes a job out of the order of claims.
+    pub(super) fn forget_order(&mut self, id: JobId) {
+        if let Some(old) = self.jobs.get(&id) {
+            let (priority, run_at) = (std::cmp::Reverse(old.priority), old.run_at);
+            self.waiting.remove(&(old.queue.clone(), priority, run_at, id));
+            self.leased.remove(&(old.queue.clone(), id));
+        }
+    }
+
+    fn patch_outcome(&mut self, patch: OutcomePatch) {
+        let outcome = self.outcomes.entry(patch.job).or_default();
+        let OutcomeRow { checkpoint, result, failure } = &mut outcome.row;
+        *checkpoint = patch.checkpoint.or_else(|| checkpoint.take());
+        *result = patch.result.or_else(|| result.take());
+        *failure = patch.failure.or_else(|| failure.take());
+        outcome.first_failure_at = outcome.first_failure_at.or(patch.failed_at);
+        outcome.last_failure_at = patch.failed_at.or(outcome.last_failure_at);
+    }
+}

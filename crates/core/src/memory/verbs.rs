@@ -1,0 +1,96 @@
+//! Owns the verbs of callers and holders: load, ask the rules per item, write.
+
+use super::state::{Facts, RecordRow, State};
+use crate::claim::{RenewRequest, Renewal};
+use crate::error::{Error, ErrorKind, Result};
+use crate::event::{NewEvent, Published};
+use crate::job::{Enqueued, NewJob};
+use crate::record::{Once, Remembered};
+use crate::rules::{EnqueueWants, SettleWants, Work};
+use crate::settle::{Progress, Settled, Settlement};
+
+impl State {
+    pub(super) fn enqueue(
+        &mut self,
+        facts: &Facts<'_>,
+        jobs: &[NewJob],
+    ) -> Result<Vec<Result<Enqueued>>> {
+        let mut work = self.work(facts);
+        work.check_new_jobs(jobs)?;
+        work.load_known(self.known(&EnqueueWants::of(jobs)));
+        let answers = jobs.iter().map(|job| work.enqueue(job, facts.hints)).collect();
+        self.write(facts, work);
+        Ok(answers)
+    }
+
+    pub(super) fn renew(
+        &mut self,
+        facts: &Facts<'_>,
+        request: &RenewRequest,
+    ) -> Result<Vec<Renewal>> {
+        facts.limits.check_batch("renew", request.fences.len())?;
+        let mut work = self.work(facts);
+        self.load_jobs(&mut work, request.fences.iter().map(|fence| fence.job()));
+        let answers = request.fences.iter().map(|fence| work.renew(fence, request)).collect();
+        self.write(facts, work);
+        Ok(answers)
+    }
+
+    pub(super) fn progress(
+        &mut self,
+        facts: &Facts<'_>,
+        reports: &[Progress],
+    ) -> Result<Vec<Result<()>>> {
+        facts.limits.check_batch("progress", reports.len())?;
+        let mut work = self.work(facts);
+        self.load_wants(&mut work, &SettleWants::of_progress(reports));
+        let answers = reports.iter().map(|report| work.progress(report)).collect();
+        self.write(facts, work);
+        Ok(answers)
+    }
+
+    pub(super) fn settle(
+        &mut self,
+        facts: &Facts<'_>,
+        settlements: &[Settlement],
+    ) -> Result<Vec<Result<Settled>>> {
+        facts.limits.check_batch("settle", settlements.len())?;
+        let mut work = self.work(facts);
+        self.load_wants(&mut work, &SettleWants::of(settlements));
+        let answers = settlements.iter().map(|settlement| work.settle(settlement)).collect();
+        self.write(facts, work);
+        Ok(answers)
+    }
+
+    pub(super) fn publish(
+        &mut self,
+        facts: &Facts<'_>,
+        events: &[NewEvent],
+    ) -> Result<Vec<Published>> {
+        let mut work = self.work(facts);
+        let known = self.load_wants(&mut work, &SettleWants::of_events(events));
+        work.publish(events)?;
+        let written = self.write(facts, work);
+        Ok(Work::published(events, &written, &known))
+    }
+
+    pub(super) fn once(&mut self, facts: &Facts<'_>, request: &Once) -> Result<Remembered> {
+        request.check(facts.limits)?;
+        let slot = (request.scope.clone(), request.key.clone());
+        if let Some(stored) = self.records.get(&slot).filter(|row| row.expires_at > facts.now) {
+            if stored.once.hash == request.hash {
+                return Ok(Remembered::Stored(stored.once.response.clone()));
+            }
+            let why = format!("key {:?} is taken by another request", request.key.as_str());
+            return Err(Error::new(ErrorKind::Conflict, "once", why));
+        }
+        let row = RecordRow {
+            once: request.clone(),
+            #[cfg(feature = "lab")]
+            created_at: facts.now,
+            expires_at: facts.now.plus(request.ttl),
+        };
+        self.records.insert(slot, row);
+        Ok(Remembered::New)
+    }
+}
