@@ -1,0 +1,54 @@
+//! The conformance suite on every store of this repository: one line per engine and scenario.
+//!
+//! PostgreSQL is found by `LEASEHOLD_TEST_POSTGRES_URL`. Without it its scenarios are shown as
+//! ignored, and are a failure when `LEASEHOLD_REQUIRE_ENGINES` is set.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use leasehold_conformance::{Harness, trials};
+use leasehold_core::lab::LabStore;
+use leasehold_core::memory::MemoryStore;
+use leasehold_core::{Result, Timestamp};
+use leasehold_sqlite::SqliteStore;
+
+/// Where every manual clock begins.
+fn start() -> Timestamp {
+    Timestamp::saturating(1_700_000_000_000_000)
+}
+
+struct Memory;
+
+#[async_trait]
+impl Harness for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    async fn store(&self) -> Result<Arc<dyn LabStore>> {
+        Ok(Arc::new(MemoryStore::lab(start())))
+    }
+}
+
+struct Sqlite;
+
+#[async_trait]
+impl Harness for Sqlite {
+    fn name(&self) -> &'static str {
+        "sqlite"
+    }
+
+    async fn store(&self) -> Result<Arc<dyn LabStore>> {
+        Ok(Arc::new(SqliteStore::lab(":memory:", start()).await?))
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = libtest_mimic::Arguments::from_args();
+    let mut all = Vec::new();
+    for harness in [Arc::new(Memory) as Arc<dyn Harness>, Arc::new(Sqlite)] {
+        all.extend(trials(&harness));
+    }
+    libtest_mimic::run(&arguments, all).exit_code()
+}
