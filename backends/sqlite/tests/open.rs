@@ -15,7 +15,7 @@ fn job() -> NewJob {
 }
 
 fn tamper(place: &Place, sql: &str) {
-    Connection::open(place.path()).and_then(|conn| conn.execute_batch(sql)).expect("a statement");
+    Connection::open(place.url()).and_then(|conn| conn.execute_batch(sql)).expect("a statement");
 }
 
 /// Proves: GLO-2
@@ -31,7 +31,7 @@ async fn sixteen_open_a_new_file_at_once() {
     for task in opening {
         assert!(task.await.expect("no panic").expect("opened and enqueued").is_new());
     }
-    let conn = Connection::open(place.path()).expect("a connection");
+    let conn = Connection::open(place.url()).expect("a connection");
     let count = |table: &str| {
         let text = format!("select count(*) from {table}");
         conn.query_row(&text, [], |row| row.get::<_, i64>(0)).expect("a count")
@@ -66,7 +66,7 @@ async fn the_users_own_numbers_are_left_alone() {
     let place = Place::new("numbers");
     tamper(&place, "pragma application_id = 77; pragma user_version = 9");
     drop(open(&place.url()).await.expect("new"));
-    let conn = Connection::open(place.path()).expect("a connection");
+    let conn = Connection::open(place.url()).expect("a connection");
     let number = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     assert_eq!(number("application_id").expect("a number"), 77);
     assert_eq!(number("user_version").expect("a number"), 9);

@@ -25,7 +25,7 @@ fn plan(conn: &Connection, statement: &str) -> String {
 async fn hot_statements_walk_their_index() {
     let place = Place::new("plans");
     drop(open(&place.url()).await.expect("new"));
-    let conn = Connection::open(place.path()).expect("a connection");
+    let conn = Connection::open(place.url()).expect("a connection");
     let table = [
         (
             include_str!("../src/sql/claim.sql"),

@@ -110,7 +110,7 @@ async fn a_foreign_commit_wakes_and_a_rollback_does_not() {
     let mut listener = store.hints().listen(HintKind::Jobs);
     tokio::time::sleep(Duration::from_millis(400)).await;
     let id = tokio::task::spawn_blocking({
-        let (store, path) = (store.clone(), place.path().to_owned());
+        let (store, path) = (store.clone(), place.url());
         move || {
             let mut conn = Connection::open(path).expect("a connection");
             store.prepare_connection(&conn).expect("fit");
@@ -141,7 +141,7 @@ async fn a_foreign_commit_wakes_and_a_rollback_does_not() {
 async fn a_deferred_transaction_with_a_stale_view_is_told_to_restart() {
     let place = Place::new("stale");
     let store = open(&place.url()).await.expect("new");
-    let mut conn = Connection::open(place.path()).expect("a connection");
+    let mut conn = Connection::open(place.url()).expect("a connection");
     store.prepare_connection(&conn).expect("fit");
     let tx = conn.transaction().expect("a deferred transaction");
     let count: i64 =
@@ -177,7 +177,7 @@ async fn eight_stores_on_one_file_are_never_busy_and_share_one_clock() {
     }
     let store = open(&place.url()).await.expect("opened");
     assert_eq!(stored(&store).await, all);
-    let conn = Connection::open(place.path()).expect("a connection");
+    let conn = Connection::open(place.url()).expect("a connection");
     let text = "select count(*) from (select created_at, lag(created_at) over (order by rowid) \
                 before from leasehold_jobs) where created_at < before";
     let back: i64 = conn.query_row(text, [], |row| row.get(0)).expect("a count");

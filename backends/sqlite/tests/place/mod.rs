@@ -1,6 +1,6 @@
 //! Owns a database file of one test: its name, and its removal before and after.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A file that is gone when the test ends.
 #[derive(Debug)]
@@ -13,10 +13,6 @@ impl Place {
         let place = Self(folder.join(format!("leasehold-{name}-{}.db", std::process::id())));
         place.remove();
         place
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
     }
 
     pub(crate) fn url(&self) -> String {

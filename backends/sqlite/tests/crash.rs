@@ -1,0 +1,176 @@
+//! Owns the crash test: a child process is ended at each storage step of a verb in turn. What is left
+//! is all of the verb or nothing, and the verb asked again ends where it would have.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation is how a test fails")]
+
+mod place;
+
+use std::process::{Command, Stdio};
+
+use leasehold_core::lab::{Dump, LabStore};
+use leasehold_core::{
+    ClaimId, ClaimRequest, ClaimVersion, Epoch, EventId, Failure, FailureCode, Fence,
+    IdempotencyKey, JobId, JobKind, Json, NewEvent, NewJob, OrderKey, Ordering, QueueName,
+    ReclaimRequest, Result, Settlement, Store, StoreExt, Timestamp, Topic, Verdict, WorkerId,
+    failpoint,
+};
+use leasehold_sqlite::SqliteStore;
+use libtest_mimic::{Arguments, Failed, Trial};
+use place::Place;
+use tokio::runtime::Runtime;
+
+const VERBS: [&str; 6] = ["enqueue", "claim", "succeed", "retry", "reclaim", "publish"];
+const CHILD: &str = "LEASEHOLD_CRASH_CHILD";
+
+fn start() -> Timestamp {
+    Timestamp::saturating(1_800_000_000_000_000)
+}
+
+fn id(number: u128) -> uuid::Uuid {
+    uuid::Uuid::from_u128(number)
+}
+
+fn job(number: u128) -> Result<NewJob> {
+    let kind = JobKind::new("resize")?;
+    let mut job = NewJob::new(kind, Json::parse(format!("{{\"number\":{number}}}"))?);
+    job.id = JobId::from_uuid(id(number));
+    job.key = Some(IdempotencyKey::new(format!("key {number}"))?);
+    Ok(job)
+}
+
+fn event(number: u128) -> Result<NewEvent> {
+    let event = NewEvent::new(Topic::new("mail")?, Json::null());
+    Ok(event.id(EventId::from_uuid(id(number))))
+}
+
+fn request() -> ClaimRequest {
+    let worker = WorkerId::from_uuid(id(77));
+    let claim = ClaimId::from_uuid(id(78));
+    ClaimRequest::new(worker, [QueueName::default_queue()]).claim_id(claim).limit(2).repeat()
+}
+
+fn fence() -> Result<Fence> {
+    let (job, claim) = (JobId::from_uuid(id(1)), ClaimId::from_uuid(id(78)));
+    Ok(Fence::from_parts(job, ClaimVersion::new(1)?, claim, request().worker, Epoch::default()))
+}
+
+/// Brings a fresh store to where the verb begins.
+async fn prepare(store: &SqliteStore, verb: &str) -> Result<()> {
+    if matches!(verb, "claim" | "succeed" | "retry" | "reclaim") {
+        for answer in store.enqueue(vec![job(1)?, job(2)?, job(3)?]).await? {
+            let _new = answer?;
+        }
+    }
+    if matches!(verb, "succeed" | "retry" | "reclaim") {
+        assert_eq!(store.claim(request()).await?.len(), 2);
+    }
+    Ok(())
+}
+
+async fn run(store: &SqliteStore, verb: &str) -> Result<()> {
+    match verb {
+        "enqueue" => {
+            for answer in store.enqueue(vec![job(1)?, job(2)?]).await? {
+                let _new = answer?;
+            }
+        }
+        "claim" => assert_eq!(store.claim(request()).await?.len(), 2),
+        "succeed" => {
+            let verdict = Verdict::Succeed { result: Some(Json::null()) };
+            let done = Settlement::new(fence()?, verdict).event(event(4)?).job(job(5)?);
+            store.settle_one(done.checkpoint(Json::null())).await?;
+        }
+        "retry" => {
+            let failure = Failure::new(FailureCode::WorkerLost, "gone for a while");
+            let verdict = Verdict::Retry { failure, delay: None };
+            store.settle_one(Settlement::new(fence()?, verdict)).await?;
+        }
+        "reclaim" => {
+            store
+                .clock()
+                .expect("a manual clock")
+                .set(start().plus(std::time::Duration::from_secs(60)));
+            store.reclaim(ReclaimRequest::jobs()).await?;
+        }
+        "publish" => {
+            let key = Ordering::Key(OrderKey::new("customer")?);
+            let events = vec![event(1)?.ordering(key.clone()), event(2)?.ordering(key)];
+            store.publish(events).await?;
+        }
+        other => panic!("no verb {other}"),
+    }
+    Ok(())
+}
+
+async fn open(place: &str) -> Result<SqliteStore> {
+    SqliteStore::lab(place, start()).await
+}
+
+/// The child: prepares, arms the hook, runs the verb.
+fn child(task: &str) -> Result<()> {
+    let [place, number, verb] = task.splitn(3, '|').collect::<Vec<_>>()[..] else {
+        panic!("a task is place, number, verb: {task}")
+    };
+    runtime().block_on(async {
+        let store = open(place).await?;
+        prepare(&store, verb).await?;
+        failpoint::arm(number.parse().expect("a number"));
+        run(&store, verb).await
+    })
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime")
+}
+
+/// The store before the verb and after it, where nothing crashes.
+async fn clean(verb: &str) -> Result<(Dump, Dump)> {
+    let place = Place::new(&format!("crash-clean-{verb}"));
+    let store = open(&place.url()).await?;
+    prepare(&store, verb).await?;
+    let before = store.dump().await?;
+    run(&store, verb).await?;
+    Ok((before, store.dump().await?))
+}
+
+/// Proves: WQ-11, GLO-2, TX-1
+fn ended_at_each_step_it_is_all_or_nothing(verb: &'static str) -> Result<()> {
+    let runtime = runtime();
+    let (before, after) = runtime.block_on(clean(verb))?;
+    assert!(!before.difference(&after).is_empty(), "{verb} changes nothing");
+    let program = std::env::current_exe().expect("this program");
+    for step in 1..500 {
+        let place = Place::new(&format!("crash-{verb}-{step}"));
+        let task = format!("{}|{step}|{verb}", place.url());
+        let status = Command::new(&program).env(CHILD, task).stderr(Stdio::null()).status();
+        let survived = status.expect("a child").success();
+        runtime.block_on(async {
+            let store = open(&place.url()).await?;
+            let found = store.dump().await?;
+            let (undone, done) = (found.difference(&before), found.difference(&after));
+            assert!(done.is_empty() || (undone.is_empty() && !survived), "{verb} {step}:\n{done}");
+            run(&store, verb).await?;
+            let again = store.dump().await?.difference(&after);
+            assert!(again.is_empty(), "{verb} asked again after a crash at {step}:\n{again}");
+            Ok::<_, leasehold_core::Error>(())
+        })?;
+        if survived {
+            assert!(step > 6, "{verb} has only {step} steps");
+            return Ok(());
+        }
+    }
+    panic!("{verb} never ends");
+}
+
+fn main() {
+    if let Ok(task) = std::env::var(CHILD) {
+        return child(&task).expect("the verb");
+    }
+    let trial = |verb: &'static str| {
+        Trial::test(format!("crash::{verb}"), move || {
+            ended_at_each_step_it_is_all_or_nothing(verb).map_err(Failed::from)
+        })
+    };
+    let trials = VERBS.into_iter().map(trial).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
