@@ -11,7 +11,7 @@ use rusqlite::{Connection, params};
 use crate::joined::Joined;
 use crate::load::{self, Facts, bound};
 use crate::row::Columns;
-use crate::statement::{rows, sql};
+use crate::statement::{row, rows, sql};
 
 /// Events that were taken back, in id order.
 #[derive(Debug, Default)]
@@ -70,9 +70,12 @@ impl Joined<'_> {
             if found.len() < request.limit {
                 let back = reclaim(self, facts, &mut work, topics, request.limit)?;
                 let due = |row: &&EventRow| row.state == EventState::Waiting && row.run_at <= now;
-                // An expired one was the first of its key when it was claimed, and still is.
-                let back = back.0.iter().filter_map(|id| work.event(*id)).filter(due).cloned();
-                found.extend(back.collect::<Vec<_>>());
+                for row in back.0.iter().filter_map(|id| work.event(*id)).filter(due) {
+                    // A replay may have put an earlier one of its key before it.
+                    if is_first(self.conn, row.id)? {
+                        found.push(row.clone());
+                    }
+                }
                 found.sort_by_key(|row| (row.run_at, row.id));
                 found.truncate(request.limit);
             }
@@ -84,6 +87,12 @@ impl Joined<'_> {
             Ok(claims)
         })
     }
+}
+
+fn is_first(conn: &Connection, event: EventId) -> Result<bool> {
+    let key = params![event.as_bytes().as_slice()];
+    let first = row(conn, sql!("event_is_first"), key, |row| Columns::of(row).raw())?;
+    Ok(first.unwrap_or(true))
 }
 
 fn topic_list(topics: Option<&[Topic]>) -> Option<String> {

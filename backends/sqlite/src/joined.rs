@@ -133,6 +133,7 @@ impl Joined<'_> {
 
     pub(crate) fn renew(&self, request: &RenewRequest) -> Result<Vec<Renewal>> {
         self.verb("renew", |facts| {
+            self.shared.limits.check_batch("renew", request.fences.len())?;
             let mut work = facts.work(self.shared);
             let mut ids: Vec<_> = request.fences.iter().map(|fence| fence.job()).collect();
             ids.sort_unstable();
@@ -146,6 +147,7 @@ impl Joined<'_> {
 
     pub(crate) fn renew_events(&self, request: &RenewRequest<EventFence>) -> Result<Vec<Renewal>> {
         self.verb("renew", |facts| {
+            self.shared.limits.check_batch("renew", request.fences.len())?;
             let mut work = facts.work(self.shared);
             deliver::load(self.conn, &mut work, request.fences.iter())?;
             let fences = request.fences.iter();

@@ -199,6 +199,36 @@ impl SqliteStore {
         self.call(operation, run).await
     }
 
+    /// Runs a verb that answers per item; after damage that one item met, each by itself.
+    async fn items<I, T, F>(
+        &self,
+        operation: &'static str,
+        items: Vec<I>,
+        verb: F,
+    ) -> Result<Vec<Result<T>>>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+        F: Fn(&Joined<'_>, &[I]) -> Result<Vec<Result<T>>> + Copy + Send + 'static,
+    {
+        let items = Arc::new(items);
+        let all = Arc::clone(&items);
+        match self.verb(operation, move |tx| verb(tx, &all)).await {
+            Err(error) if error.kind() == ErrorKind::Corrupt && items.len() > 1 => {}
+            answers => return answers,
+        }
+        let mut answers = Vec::with_capacity(items.len());
+        for at in 0..items.len() {
+            let all = Arc::clone(&items);
+            let one = move |tx: &Joined<'_>| verb(tx, all.get(at..=at).unwrap_or_default());
+            match self.verb(operation, one).await {
+                Ok(answer) => answers.extend(answer),
+                Err(error) => answers.push(Err(error)),
+            }
+        }
+        Ok(answers)
+    }
+
     /// Runs a read on a connection of its own, as of one instant.
     async fn read<T, F>(&self, operation: &'static str, mut read: F) -> Result<T>
     where
@@ -253,11 +283,11 @@ impl Store for SqliteStore {
     }
 
     async fn progress(&self, reports: Vec<Progress>) -> Result<Vec<Result<()>>> {
-        self.verb("progress", move |tx| tx.progress(&reports)).await
+        self.items("progress", reports, |tx, items| tx.progress(items)).await
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Result<Settled>>> {
-        self.verb("settle", move |tx| tx.settle(&settlements)).await
+        self.items("settle", settlements, |tx, items| tx.settle(items)).await
     }
 
     async fn reclaim(&self, request: ReclaimRequest) -> Result<Reclaimed> {
@@ -277,7 +307,7 @@ impl Store for SqliteStore {
     }
 
     async fn settle_events(&self, settlements: Vec<EventSettlement>) -> Result<Vec<Result<()>>> {
-        self.verb("settle", move |tx| tx.settle_events(&settlements)).await
+        self.items("settle", settlements, |tx, items| tx.settle_events(items)).await
     }
 
     async fn control(&self, act: Control) -> Result<Controlled> {

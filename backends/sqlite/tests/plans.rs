@@ -49,6 +49,7 @@ async fn hot_statements_walk_their_index() {
             include_str!("../src/sql/event_candidates.sql"),
             "leasehold_events_undelivered (ordering=? AND order_key=? AND sequence<?)",
         ),
+        (include_str!("../src/sql/event_is_first.sql"), "leasehold_events_undelivered (ordering=?"),
         (
             include_str!("../src/sql/prune_jobs.sql"),
             "leasehold_jobs_ended (queue=? AND state=? AND finished_at>? AND finished_at<?)",

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use leasehold_core::{
-    Error, ErrorKind, HintKind, JobFilter, JobId, JobKind, Json, NewJob, Paging, Result, Store,
-    StoreExt,
+    Claim, ClaimRequest, Error, ErrorKind, HintKind, JobFilter, JobId, JobKind, Json, NewJob,
+    Paging, QueueName, Result, Settlement, Store, StoreExt, Verdict, WorkerId,
 };
 use leasehold_sqlite::rusqlite::{Connection, Transaction, TransactionBehavior};
 use leasehold_sqlite::{SqliteStore, open};
@@ -100,6 +100,26 @@ async fn a_closure_that_errs_or_panics_leaves_nothing() {
         .await
         .expect("kept");
     assert_eq!(stored(&store).await, BTreeSet::from([id]));
+}
+
+/// Proves: WQ-10
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_row_fails_its_own_settlement_only() {
+    let place = Place::new("damaged");
+    let store = open(&place.url()).await.expect("new");
+    for answer in store.enqueue(vec![job(1), job(1), job(1)]).await.expect("enqueued") {
+        assert!(answer.expect("new").is_new());
+    }
+    let request = ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]).limit(3);
+    let claims = store.claim(request).await.expect("claimed");
+    let bad = claims[1].job.id;
+    let conn = Connection::open(place.url()).expect("a connection");
+    let damage = "update leasehold_jobs set kind = '' where id = ?1";
+    assert_eq!(conn.execute(damage, [bad.as_bytes().as_slice()]).expect("damage"), 1);
+    let done = |claim: &Claim| Settlement::new(claim.fence, Verdict::Succeed { result: None });
+    let answers = store.settle(claims.iter().map(done).collect()).await.expect("answers");
+    let kinds: Vec<_> = answers.iter().map(|it| it.as_ref().err().map(Error::kind)).collect();
+    assert_eq!(kinds, [None, Some(ErrorKind::Corrupt), None]);
 }
 
 /// Proves: TX-2

@@ -1,3 +1,3 @@
 -- A row of the caller's own. ?1 text.
-insert into lab_rows (body)
+insert into lab_rows (text)
 values (?1)

@@ -1,2 +1,2 @@
 -- The caller's own table in tests.
-create table if not exists lab_rows (body text not null) strict
+create table if not exists lab_rows (text text not null) strict

@@ -4,6 +4,6 @@ where rowid in (
   select rowid
   from leasehold_keys
   where expires_at <= ?1
-  order by expires_at
+  order by expires_at, scope, key
   limit ?2
 )

@@ -4,6 +4,6 @@ where rowid in (
   select rowid
   from leasehold_tombstones
   where pruned_at <= ?1
-  order by pruned_at
+  order by pruned_at, job_id
   limit ?2
 )
