@@ -4,6 +4,26 @@
 //! - [`SqliteStore::join`] gives the same verbs on the caller's own transaction.
 //! - [`SqliteStore::transaction`] runs a short closure inside the group commit.
 //!
+//! ```
+//! use leasehold_core::{ErrorKind, Error, JobKind, Json, NewJob, StoreExt};
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let store = leasehold_sqlite::open(":memory:").await?;
+//! let (joining, job) = (store.clone(), NewJob::new(JobKind::new("invoice")?, Json::parse("{}")?));
+//! let id = job.id;
+//! store
+//!     .transaction(move |tx| {
+//!         let failed = |e| Error::new(ErrorKind::Invalid, "order", "no row").with_source(e);
+//!         tx.execute_batch("create table if not exists orders (number)").map_err(failed)?;
+//!         tx.execute("insert into orders values (7)", []).map_err(failed)?;
+//!         joining.join(tx).enqueue(std::slice::from_ref(&job)).map(|_| ())
+//!     })
+//!     .await?;
+//! assert!(store.job(id).await?.is_some());
+//! # Ok::<(), Error>(())
+//! # }).unwrap();
+//! ```
+//!
 //! Owns everything that is SQLite: files, connections, statements, locks, the clock. Refuses to
 //! decide what a verb does; those rules are the contract's.
 

@@ -1,11 +1,13 @@
-//! Owns the crash test: a child process is ended at each storage step of a verb in turn. What is left
-//! is all of the verb or nothing, and the verb asked again ends where it would have.
+//! Owns the tests that need processes of their own. A child is ended at each storage step of a verb in
+//! turn: what is left is all of the verb or nothing, and the verb asked again ends where it would have.
+//! And eight children write one file: none is ever told that it is busy, and none starves.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation is how a test fails")]
 
 mod place;
 
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use leasehold_core::lab::{Dump, LabStore};
 use leasehold_core::{
@@ -20,6 +22,8 @@ use place::Place;
 use tokio::runtime::Runtime;
 
 const VERBS: [&str; 6] = ["enqueue", "claim", "succeed", "retry", "reclaim", "publish"];
+/// The verb of a child that enqueues until its time is over.
+const HAMMER: &str = "hammer";
 const CHILD: &str = "LEASEHOLD_CRASH_CHILD";
 
 fn start() -> Timestamp {
@@ -86,10 +90,7 @@ async fn run(store: &SqliteStore, verb: &str) -> Result<()> {
             store.settle_one(Settlement::new(fence()?, verdict)).await?;
         }
         "reclaim" => {
-            store
-                .clock()
-                .expect("a manual clock")
-                .set(start().plus(std::time::Duration::from_secs(60)));
+            store.clock().expect("a manual clock").set(start().plus(Duration::from_secs(60)));
             store.reclaim(ReclaimRequest::jobs()).await?;
         }
         "publish" => {
@@ -111,6 +112,9 @@ fn child(task: &str) -> Result<()> {
     let [place, number, verb] = task.splitn(3, '|').collect::<Vec<_>>()[..] else {
         panic!("a task is place, number, verb: {task}")
     };
+    if verb == HAMMER {
+        return runtime().block_on(hammer(place, number.parse().expect("a number")));
+    }
     runtime().block_on(async {
         let store = open(place).await?;
         prepare(&store, verb).await?;
@@ -162,6 +166,38 @@ fn ended_at_each_step_it_is_all_or_nothing(verb: &'static str) -> Result<()> {
     panic!("{verb} never ends");
 }
 
+/// Enqueues one job after the other.
+async fn hammer(place: &str, seconds: u64) -> Result<()> {
+    let store = leasehold_sqlite::open(place).await?;
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut turns = 0;
+    while Instant::now() < end {
+        let _new = store.enqueue_one(NewJob::new(JobKind::new("turn")?, Json::null())).await?;
+        turns += 1;
+    }
+    assert!(turns >= 10, "one process got only {turns} turns");
+    Ok(())
+}
+
+/// Proves: ERR-1
+fn eight_processes_are_never_busy_and_none_starves() -> Result<()> {
+    let place = Place::new("hammer");
+    let program = std::env::current_exe().expect("this program");
+    let children: Vec<_> = (0..8)
+        .map(|_| {
+            let task = format!("{}|5|{HAMMER}", place.url());
+            Command::new(&program).env(CHILD, task).spawn().expect("a child")
+        })
+        .collect();
+    for mut child in children {
+        assert!(child.wait().expect("an end").success(), "a child was refused or starved");
+    }
+    let stats =
+        runtime().block_on(async { leasehold_sqlite::open(&place.url()).await?.stats().await })?;
+    assert!(stats.queue(&QueueName::default_queue()).is_some_and(|queue| queue.ready >= 80));
+    Ok(())
+}
+
 fn main() {
     if let Ok(task) = std::env::var(CHILD) {
         return child(&task).expect("the verb");
@@ -171,6 +207,9 @@ fn main() {
             ended_at_each_step_it_is_all_or_nothing(verb).map_err(Failed::from)
         })
     };
-    let trials = VERBS.into_iter().map(trial).collect();
+    let mut trials: Vec<Trial> = VERBS.into_iter().map(trial).collect();
+    trials.push(Trial::test("processes::eight_share_a_file", || {
+        eight_processes_are_never_busy_and_none_starves().map_err(Failed::from)
+    }));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
