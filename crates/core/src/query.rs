@@ -51,6 +51,55 @@ pub struct JobFilter {
     pub subject: Option<String>,
 }
 
+impl JobFilter {
+    /// Every row.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only this job.
+    #[must_use]
+    pub fn id(mut self, id: JobId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// Only of this queue.
+    #[must_use]
+    pub fn queue(mut self, queue: QueueName) -> Self {
+        self.queue = Some(queue);
+        self
+    }
+
+    /// Only at this state.
+    #[must_use]
+    pub fn state(mut self, state: State) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// Only of this kind.
+    #[must_use]
+    pub fn kind(mut self, kind: JobKind) -> Self {
+        self.kind = Some(kind);
+        self
+    }
+
+    /// Only the holder of this key.
+    #[must_use]
+    pub fn key(mut self, key: (Scope, IdempotencyKey)) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// Only about this subject, in any version.
+    #[must_use]
+    pub fn subject(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+}
+
 /// Which events; what is `None` does not matter.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -63,6 +112,41 @@ pub struct EventFilter {
     pub state: Option<EventState>,
     /// Ordered by this job or key.
     pub ordering: Option<Ordering>,
+}
+
+impl EventFilter {
+    /// Every row.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only this event.
+    #[must_use]
+    pub fn id(mut self, id: EventId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// Only of this topic.
+    #[must_use]
+    pub fn topic(mut self, topic: Topic) -> Self {
+        self.topic = Some(topic);
+        self
+    }
+
+    /// Only at this state.
+    #[must_use]
+    pub fn state(mut self, state: EventState) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// Only ordered by this job or key.
+    #[must_use]
+    pub fn ordering(mut self, ordering: Ordering) -> Self {
+        self.ordering = Some(ordering);
+        self
+    }
 }
 
 /// Which part of a listing.
