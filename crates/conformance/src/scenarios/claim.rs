@@ -13,6 +13,8 @@ group!("claim": larger_priority_comes_first, limit_is_never_exceeded, paused_que
     expired_claim_is_not_renewed, reclaim_returns_only_expired_jobs);
 
 /// Larger priority is claimed first, then the earlier job.
+///
+/// Proves: WQ-3
 async fn larger_priority_comes_first(lab: &Lab) -> Result<()> {
     let low = lab.add(job(1).priority(-5)).await?;
     let high = lab.add(job(2).priority(9)).await?;
@@ -23,6 +25,8 @@ async fn larger_priority_comes_first(lab: &Lab) -> Result<()> {
 }
 
 /// A claim never takes more than its limit.
+///
+/// Proves: WQ-3
 async fn limit_is_never_exceeded(lab: &Lab) -> Result<()> {
     for answer in lab.enqueue((0..5).map(job).collect()).await? {
         assert!(answer?.is_new());
@@ -33,6 +37,8 @@ async fn limit_is_never_exceeded(lab: &Lab) -> Result<()> {
 }
 
 /// A paused queue gives nothing until it is resumed.
+///
+/// Proves: QUE-1
 async fn paused_queue_gives_nothing(lab: &Lab) -> Result<()> {
     lab.add(job(1)).await?;
     lab.control(Control::Pause(QueueName::default_queue())).await?;
@@ -43,6 +49,8 @@ async fn paused_queue_gives_nothing(lab: &Lab) -> Result<()> {
 }
 
 /// No more jobs of a queue are leased at once than its limit.
+///
+/// Proves: WQ-9
 async fn queue_limit_bounds_the_leased(lab: &Lab) -> Result<()> {
     let settings = QueueSettings::new().limit(Some(2));
     lab.control(Control::SetQueue(QueueName::default_queue(), settings)).await?;
@@ -58,6 +66,8 @@ async fn queue_limit_bounds_the_leased(lab: &Lab) -> Result<()> {
 }
 
 /// A repeated request gets what the lost reply had, under the same fence.
+///
+/// Proves: GLO-2
 async fn lost_reply_is_given_again(lab: &Lab) -> Result<()> {
     lab.add(job(1)).await?;
     let asked = request(WorkerId::new());
@@ -69,6 +79,8 @@ async fn lost_reply_is_given_again(lab: &Lab) -> Result<()> {
 }
 
 /// A renewal makes the lease run from the store's now.
+///
+/// Proves: WQ-5
 async fn renewal_extends_the_lease(lab: &Lab) -> Result<()> {
     let claim = lab.claimed().await?;
     lab.advance(20);
@@ -80,6 +92,8 @@ async fn renewal_extends_the_lease(lab: &Lab) -> Result<()> {
 }
 
 /// A renewal at the very end of the lease comes too late and writes nothing.
+///
+/// Proves: WQ-5, WQ-6
 async fn expired_claim_is_not_renewed(lab: &Lab) -> Result<()> {
     let claim = lab.claimed().await?;
     lab.advance(30);
@@ -89,6 +103,8 @@ async fn expired_claim_is_not_renewed(lab: &Lab) -> Result<()> {
 }
 
 /// Reclaim takes back an expired lease and leaves a live one alone.
+///
+/// Proves: WQ-7
 async fn reclaim_returns_only_expired_jobs(lab: &Lab) -> Result<()> {
     let old = lab.claimed().await?;
     lab.advance(20);

@@ -15,6 +15,8 @@ fn key() -> IdempotencyKey {
 }
 
 /// A new job waits, due at once, with nothing spent.
+///
+/// Proves: WQ-3
 async fn new_job_waits(lab: &Lab) -> Result<()> {
     let answer = lab.enqueue_one(job(1)).await?;
     assert!(answer.is_new());
@@ -25,6 +27,8 @@ async fn new_job_waits(lab: &Lab) -> Result<()> {
 }
 
 /// The same value sent twice is one job.
+///
+/// Proves: GLO-2, IDM-5
 async fn same_id_is_the_same_job(lab: &Lab) -> Result<()> {
     let new = job(1);
     let first = lab.enqueue_one(new.clone()).await?;
@@ -36,6 +40,8 @@ async fn same_id_is_the_same_job(lab: &Lab) -> Result<()> {
 }
 
 /// The same key with the same request answers with the job that has it.
+///
+/// Proves: IDM-1
 async fn same_key_same_request_is_the_same_job(lab: &Lab) -> Result<()> {
     let first = lab.enqueue_one(job(1).key(key())).await?;
     let before = lab.dump().await?;
@@ -46,6 +52,8 @@ async fn same_key_same_request_is_the_same_job(lab: &Lab) -> Result<()> {
 }
 
 /// The same key with another request is that item's conflict; the others are enqueued.
+///
+/// Proves: IDM-1
 async fn same_key_other_request_conflicts(lab: &Lab) -> Result<()> {
     let first = lab.add(job(1).key(key())).await?;
     let other = job(3);
@@ -57,6 +65,8 @@ async fn same_key_other_request_conflicts(lab: &Lab) -> Result<()> {
 }
 
 /// One invalid item refuses the batch whole.
+///
+/// Proves: ERR-1
 async fn invalid_item_leaves_nothing(lab: &Lab) -> Result<()> {
     let before = lab.dump().await?;
     let error = lab.enqueue(vec![job(1), job(2).max_attempts(0)]).await.expect_err("invalid");
@@ -65,6 +75,8 @@ async fn invalid_item_leaves_nothing(lab: &Lab) -> Result<()> {
 }
 
 /// A delayed job is not claimed before its time, and is claimed at it.
+///
+/// Proves: WQ-3
 async fn delay_puts_the_first_claim_off(lab: &Lab) -> Result<()> {
     let id = lab.add(job(1).delay(Duration::from_secs(10))).await?;
     lab.advance(9);

@@ -15,6 +15,8 @@ fn own() -> Step {
 }
 
 /// What a caller commits is there, its own row included.
+///
+/// Proves: TX-2
 async fn commit_keeps_everything(lab: &Lab) -> Result<()> {
     let claim = lab.claimed().await?;
     let (next, note) = (job(2), event(3));
@@ -34,11 +36,15 @@ async fn commit_keeps_everything(lab: &Lab) -> Result<()> {
 }
 
 /// What a caller rolls back was never there.
+///
+/// Proves: TX-2
 async fn rollback_leaves_nothing(lab: &Lab) -> Result<()> {
     leaves_nothing(lab, Ending::RollBack).await
 }
 
 /// A transaction dropped without a word was never there.
+///
+/// Proves: TX-2
 async fn dropped_transaction_leaves_nothing(lab: &Lab) -> Result<()> {
     leaves_nothing(lab, Ending::Drop).await
 }
@@ -60,6 +66,8 @@ async fn leaves_nothing(lab: &Lab, ending: Ending) -> Result<()> {
 }
 
 /// A rollback to a savepoint takes back what came after it and nothing else.
+///
+/// Proves: TX-2
 async fn savepoint_takes_back_only_what_follows_it(lab: &Lab) -> Result<()> {
     let (kept, dropped) = (job(2), job(3));
     let script = vec![
@@ -77,6 +85,8 @@ async fn savepoint_takes_back_only_what_follows_it(lab: &Lab) -> Result<()> {
 }
 
 /// A lost fence is an answer: the caller's transaction goes on and commits.
+///
+/// Proves: GLO-3, TX-2
 async fn lost_fence_leaves_the_transaction_usable(lab: &Lab) -> Result<()> {
     let claim = lab.claimed().await?;
     lab.advance(30);
@@ -95,6 +105,8 @@ async fn lost_fence_leaves_the_transaction_usable(lab: &Lab) -> Result<()> {
 }
 
 /// A publish that is rolled back leaves no hole in its key's sequence.
+///
+/// Proves: TX-2, TX-3
 async fn rolled_back_publish_leaves_no_gap(lab: &Lab) -> Result<()> {
     let key = super::outbox::ordering();
     let first = lab.publish_one(event(1).ordering(key.clone())).await?;

@@ -15,21 +15,29 @@ group!("lifecycles": standard_follows_its_table, work_queue_follows_its_table,
     unknown_lifecycle_is_refused);
 
 /// Every verdict at every stage of `standard` does what the table lists.
+///
+/// Proves: WQ-1, WQ-2
 async fn standard_follows_its_table(lab: &Lab) -> Result<()> {
     follows_its_table(lab, &Lifecycle::standard()).await
 }
 
 /// Every verdict at every stage of `work_queue` does what the table lists.
+///
+/// Proves: WQ-1, WQ-2
 async fn work_queue_follows_its_table(lab: &Lab) -> Result<()> {
     follows_its_table(lab, &Lifecycle::work_queue()).await
 }
 
 /// Every verdict at every stage of `transcode` does what the table lists.
+///
+/// Proves: WQ-1, WQ-2
 async fn transcode_follows_its_table(lab: &Lab) -> Result<()> {
     follows_its_table(lab, &Lifecycle::transcode()).await
 }
 
 /// Every verdict at every stage of `review` does what the table lists.
+///
+/// Proves: WQ-1, WQ-2
 async fn review_follows_its_table(lab: &Lab) -> Result<()> {
     follows_its_table(lab, &Lifecycle::review()).await
 }
@@ -116,6 +124,8 @@ fn verdicts() -> [(Verb, Verdict); 7] {
 }
 
 /// An advance that skips a stage is refused and writes nothing.
+///
+/// Proves: WQ-2, QUE-5
 async fn stage_not_next_is_refused(lab: &Lab) -> Result<()> {
     let lifecycle = Lifecycle::transcode();
     lab.add(new(&lifecycle)).await?;
@@ -128,6 +138,8 @@ async fn stage_not_next_is_refused(lab: &Lab) -> Result<()> {
 }
 
 /// A transcode job reaches the dead letters by two logged transitions with two numbers.
+///
+/// Proves: WQ-16
 async fn transcode_dies_by_way_of_failed(lab: &Lab) -> Result<()> {
     let verdict = Verdict::DeadLetter { failure: passing() };
     let settlement = at_stage(lab, &Lifecycle::transcode(), 0, verdict).await?;
@@ -141,6 +153,8 @@ async fn transcode_dies_by_way_of_failed(lab: &Lab) -> Result<()> {
 }
 
 /// A work_queue job that fails for good is failed, with a dead letter.
+///
+/// Proves: WQ-17
 async fn work_queue_failure_leaves_a_dead_letter(lab: &Lab) -> Result<()> {
     let verdict = Verdict::Fail { failure: passing() };
     let settlement = at_stage(lab, &Lifecycle::work_queue(), 0, verdict).await?;
@@ -152,6 +166,8 @@ async fn work_queue_failure_leaves_a_dead_letter(lab: &Lab) -> Result<()> {
 }
 
 /// A lifecycle that nobody registered is refused at the enqueue.
+///
+/// Proves: WQ-1
 async fn unknown_lifecycle_is_refused(lab: &Lab) -> Result<()> {
     let before = lab.dump().await?;
     let name = leasehold_core::LifecycleName::new("nobody-knows").expect("a name");

@@ -13,6 +13,8 @@ pub(super) fn ordering() -> Ordering {
 }
 
 /// Only the first undelivered event of a key can be claimed.
+///
+/// Proves: TX-9
 async fn head_of_line_holds_back_the_key(lab: &Lab) -> Result<()> {
     let events = vec![event(1).ordering(ordering()), event(2).ordering(ordering())];
     let ids = [events[0].id, events[1].id];
@@ -27,6 +29,8 @@ async fn head_of_line_holds_back_the_key(lab: &Lab) -> Result<()> {
 }
 
 /// A dead-lettered event lets the next of its key go.
+///
+/// Proves: TX-9
 async fn dead_letter_releases_those_behind(lab: &Lab) -> Result<()> {
     let next = event(2).ordering(ordering());
     lab.publish(vec![event(1).ordering(ordering()), next.clone()]).await?;
@@ -39,6 +43,8 @@ async fn dead_letter_releases_those_behind(lab: &Lab) -> Result<()> {
 }
 
 /// A known event answers with itself and writes nothing.
+///
+/// Proves: GLO-2, TX-3
 async fn same_event_is_published_once(lab: &Lab) -> Result<()> {
     let new = event(1).ordering(ordering());
     let first = lab.publish_one(new.clone()).await?;

@@ -15,6 +15,8 @@ group!("settle": success_ends_the_job, repeat_writes_nothing, other_verdict_is_r
     events_and_jobs_land_with_the_verdict);
 
 /// Success ends the job.
+///
+/// Proves: WQ-10
 async fn success_ends_the_job(lab: &Lab) -> Result<()> {
     let claim = lab.claimed().await?;
     let settled = lab.succeed(claim.fence).await?;
@@ -24,6 +26,8 @@ async fn success_ends_the_job(lab: &Lab) -> Result<()> {
 }
 
 /// A repeat of the same verdict by the same claim is answered and writes nothing.
+///
+/// Proves: GLO-2, WQ-10
 async fn repeat_writes_nothing(lab: &Lab) -> Result<()> {
     for verdict in verdicts() {
         let claim = lab.claimed().await?;
@@ -41,6 +45,8 @@ async fn repeat_writes_nothing(lab: &Lab) -> Result<()> {
 }
 
 /// Another verdict after the settlement is refused and writes nothing.
+///
+/// Proves: WQ-10
 async fn other_verdict_is_refused(lab: &Lab) -> Result<()> {
     let claim = lab.claimed().await?;
     lab.succeed(claim.fence).await?;
@@ -51,6 +57,8 @@ async fn other_verdict_is_refused(lab: &Lab) -> Result<()> {
 }
 
 /// Every verb under an expired lease is refused and writes nothing.
+///
+/// Proves: GLO-3, WQ-6
 async fn expired_fence_changes_nothing(lab: &Lab) -> Result<()> {
     let claim = lab.claimed().await?;
     lab.advance(30);
@@ -58,6 +66,8 @@ async fn expired_fence_changes_nothing(lab: &Lab) -> Result<()> {
 }
 
 /// Every verb after another worker took the job over is refused and writes nothing.
+///
+/// Proves: GLO-3, WQ-10
 async fn taken_over_fence_changes_nothing(lab: &Lab) -> Result<()> {
     let claim = lab.claimed().await?;
     take_back(lab).await?;
@@ -66,6 +76,8 @@ async fn taken_over_fence_changes_nothing(lab: &Lab) -> Result<()> {
 }
 
 /// A newer claim by the same worker does not revive its older fence.
+///
+/// Proves: GLO-3, WQ-15
 async fn claim_again_by_the_same_worker_changes_nothing(lab: &Lab) -> Result<()> {
     let worker = WorkerId::new();
     lab.add(job(1)).await?;
@@ -76,6 +88,8 @@ async fn claim_again_by_the_same_worker_changes_nothing(lab: &Lab) -> Result<()>
 }
 
 /// Every verb of a claim from before the epoch was raised is refused and writes nothing.
+///
+/// Proves: WQ-12, WQ-15
 async fn raised_epoch_changes_nothing(lab: &Lab) -> Result<()> {
     let claim = lab.claimed().await?;
     lab.control(Control::BumpEpoch { actor: Actor::new("operator")? }).await?;
@@ -83,6 +97,8 @@ async fn raised_epoch_changes_nothing(lab: &Lab) -> Result<()> {
 }
 
 /// The last attempt's retry ends in the dead letters.
+///
+/// Proves: WQ-10, WQ-14
 async fn spent_budget_ends_in_the_dead_letters(lab: &Lab) -> Result<()> {
     let id = lab.add(job(1).max_attempts(2)).await?;
     for state in [State::Waiting, State::DeadLetter] {
@@ -96,6 +112,8 @@ async fn spent_budget_ends_in_the_dead_letters(lab: &Lab) -> Result<()> {
 }
 
 /// A snooze gives the attempt back.
+///
+/// Proves: WQ-19
 async fn snooze_costs_no_attempt(lab: &Lab) -> Result<()> {
     let claim = lab.claimed().await?;
     let verdict = Verdict::Snooze { delay: std::time::Duration::from_secs(5) };
@@ -105,6 +123,8 @@ async fn snooze_costs_no_attempt(lab: &Lab) -> Result<()> {
 }
 
 /// The events and follow-on jobs of a settlement are there once it is.
+///
+/// Proves: TX-1
 async fn events_and_jobs_land_with_the_verdict(lab: &Lab) -> Result<()> {
     let claim = lab.claimed().await?;
     let next = job(2);

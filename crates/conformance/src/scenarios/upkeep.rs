@@ -15,6 +15,8 @@ group!("upkeep": live_jobs_are_never_pruned, tombstone_answers_the_repeated_sett
     record_of_another_request_conflicts, stats_count_each_state);
 
 /// Prune leaves waiting and leased jobs alone, however old.
+///
+/// Proves: QUE-4
 async fn live_jobs_are_never_pruned(lab: &Lab) -> Result<()> {
     let _held = lab.claimed().await?;
     lab.add(job(2)).await?;
@@ -26,6 +28,8 @@ async fn live_jobs_are_never_pruned(lab: &Lab) -> Result<()> {
 }
 
 /// The settlement of a pruned job can still be repeated.
+///
+/// Proves: GLO-2, QUE-4
 async fn tombstone_answers_the_repeated_settle(lab: &Lab) -> Result<()> {
     let claim = lab.claimed().await?;
     let done = Settlement::new(claim.fence, Verdict::Succeed { result: None });
@@ -40,6 +44,8 @@ async fn tombstone_answers_the_repeated_settle(lab: &Lab) -> Result<()> {
 }
 
 /// Pages give every job once, in id order.
+///
+/// Proves: QUE-6
 async fn pages_neither_skip_nor_repeat(lab: &Lab) -> Result<()> {
     let mut expected = Vec::new();
     for number in 0..7 {
@@ -61,6 +67,8 @@ async fn pages_neither_skip_nor_repeat(lab: &Lab) -> Result<()> {
 }
 
 /// A page of no rows or of too many is refused.
+///
+/// Proves: QUE-6
 async fn page_size_is_bounded(lab: &Lab) -> Result<()> {
     for size in [0, 1001] {
         let error = lab.jobs(JobFilter::default(), Paging::first(size)).await.expect_err("invalid");
@@ -76,6 +84,8 @@ fn once(number: i64, response: i64) -> Once {
 }
 
 /// The first answer to a request is the answer to its repeats.
+///
+/// Proves: IDM-2
 async fn record_answers_once(lab: &Lab) -> Result<()> {
     assert_eq!(lab.once(once(1, 10)).await?, Remembered::New);
     let before = lab.dump().await?;
@@ -84,6 +94,8 @@ async fn record_answers_once(lab: &Lab) -> Result<()> {
 }
 
 /// A record's key under another request is a conflict and writes nothing.
+///
+/// Proves: IDM-2
 async fn record_of_another_request_conflicts(lab: &Lab) -> Result<()> {
     lab.once(once(1, 10)).await?;
     let before = lab.dump().await?;
@@ -93,6 +105,8 @@ async fn record_of_another_request_conflicts(lab: &Lab) -> Result<()> {
 }
 
 /// Stats count the jobs of a queue by where they are.
+///
+/// Proves: PAR-1
 async fn stats_count_each_state(lab: &Lab) -> Result<()> {
     let done = lab.claimed().await?;
     lab.succeed(done.fence).await?;
