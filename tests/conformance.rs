@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use leasehold_conformance::{Harness, trials};
+use leasehold_conformance::{Harness, script, trials};
 use leasehold_core::lab::LabStore;
 use leasehold_core::memory::MemoryStore;
 use leasehold_core::{Result, Timestamp};
@@ -44,11 +44,18 @@ impl Harness for Sqlite {
     }
 }
 
+/// The length of a differential script.
+const STEPS: usize = 50;
+
+/// How many differential scripts are played.
+fn scripts(usual: u64) -> u64 {
+    std::env::var("LEASEHOLD_SCRIPTS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
 fn main() -> ExitCode {
     let arguments = libtest_mimic::Arguments::from_args();
-    let mut all = Vec::new();
-    for harness in [Arc::new(Memory) as Arc<dyn Harness>, Arc::new(Sqlite)] {
-        all.extend(trials(&harness));
-    }
+    let harnesses = [Arc::new(Memory) as Arc<dyn Harness>, Arc::new(Sqlite)];
+    let mut all: Vec<_> = harnesses.iter().flat_map(trials).collect();
+    all.extend(script::trials(&harnesses, scripts(1_000), STEPS));
     libtest_mimic::run(&arguments, all).exit_code()
 }

@@ -6,6 +6,7 @@
 pub mod history;
 mod lab;
 mod scenarios;
+pub mod script;
 
 use std::pin::Pin;
 use std::sync::Arc;

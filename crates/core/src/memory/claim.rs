@@ -96,7 +96,10 @@ impl State {
         let rows = self.leased.iter().filter(|(name, _)| queue.is_none_or(|queue| queue == name));
         let rows = rows.filter_map(|(_, id)| self.jobs.get(id));
         let expired = |row: &&JobRow| row.lease.is_some_and(|it| it.expires_at <= facts.now);
-        rows.filter(expired).map(|row| row.id).take(limit).collect()
+        let mut ids: Vec<JobId> = rows.filter(expired).map(|row| row.id).collect();
+        ids.sort_unstable();
+        ids.truncate(limit);
+        ids
     }
 
     fn take_back(

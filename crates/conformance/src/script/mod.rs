@@ -1,0 +1,162 @@
+//! Owns differential scripts: one random script of verbs, played step by step on several stores.
+//! Any difference in a reply or in what is stored fails, names its seed and shrinks. Refuses to know
+//! what is right: stores that agree pass, whatever they agree on; the scenarios say what is right.
+
+mod draw;
+mod request;
+mod table;
+
+use std::fmt;
+use std::sync::Arc;
+
+use leasehold_core::Result;
+use leasehold_core::lab::LabStore;
+use libtest_mimic::{Failed, Trial};
+
+use crate::Harness;
+use draw::Draw;
+use request::Request;
+use table::Table;
+
+/// How often the stored tables are compared in the middle of a script.
+const DUMP_EVERY: usize = 10;
+/// How many shorter scripts are tried to explain a failure.
+const SHRINK_MAX: usize = 300;
+
+/// Where two stores part.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// The steps before, and the step at which they part.
+    pub steps: Vec<String>,
+    /// What each store says.
+    pub said: Vec<(&'static str, String)>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, step) in self.steps.iter().enumerate() {
+            writeln!(f, "{at:3}  {step}")?;
+        }
+        self.said.iter().try_for_each(|(name, said)| writeln!(f, "{name}: {said}"))
+    }
+}
+
+/// Plays the script of a seed on fresh stores of each harness.
+///
+/// # Errors
+/// Why the stores part, with the shortest script found that shows it.
+pub async fn compare(
+    harnesses: &[Arc<dyn Harness>],
+    seed: u64,
+    steps: usize,
+) -> std::result::Result<(), String> {
+    let mut draw = Draw::seeded(seed);
+    let script: Vec<u64> = (0..steps).map(|_| draw.seed()).collect();
+    let Err(first) = play(harnesses, &script).await else { return Ok(()) };
+    let (script, found) = shrink(harnesses, script, first).await;
+    Err(format!("seed {seed}, {} of {steps} steps:\n{found}", script.len()))
+}
+
+/// One trial per hundred scripts, named by their seeds.
+///
+/// Proves: PAR-1, PAR-2
+pub fn trials(harnesses: &[Arc<dyn Harness>], scripts: u64, steps: usize) -> Vec<Trial> {
+    let names: Vec<&str> = harnesses.iter().map(|harness| harness.name()).collect();
+    let trial = |from: u64| {
+        let harnesses = harnesses.to_vec();
+        let to = (from + 100).min(scripts);
+        let name = format!("{}::scripts_{from}_to_{to}_agree", names.join("_and_"));
+        Trial::test(name, move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            for seed in from..to {
+                runtime.block_on(compare(&harnesses, seed, steps)).map_err(Failed::from)?;
+            }
+            Ok(())
+        })
+    };
+    (0..scripts).step_by(100).map(trial).collect()
+}
+
+/// Drops steps, many at once and then one by one, as long as the stores still part.
+async fn shrink(
+    harnesses: &[Arc<dyn Harness>],
+    mut script: Vec<u64>,
+    mut found: Difference,
+) -> (Vec<u64>, Difference) {
+    let mut tries = 0;
+    script.truncate(found.steps.len());
+    let mut size = script.len() / 2;
+    while size > 0 {
+        let mut at = 0;
+        while at < script.len() && tries < SHRINK_MAX {
+            let mut shorter = script.clone();
+            shorter.drain(at..(at + size).min(script.len()));
+            tries += 1;
+            match play(harnesses, &shorter).await {
+                Err(again) => (script, found) = (shorter, again),
+                Ok(()) => at += size,
+            }
+        }
+        size /= 2;
+    }
+    (script, found)
+}
+
+async fn play(
+    harnesses: &[Arc<dyn Harness>],
+    script: &[u64],
+) -> std::result::Result<(), Difference> {
+    let mut stores: Vec<(&'static str, Arc<dyn LabStore>)> = Vec::new();
+    for harness in harnesses {
+        let opened = harness.store().await;
+        let store = opened.unwrap_or_else(|error| panic!("{}: {error}", harness.name()));
+        stores.push((harness.name(), store));
+    }
+    let mut table = Table::default();
+    let mut steps = Vec::new();
+    for (at, seed) in script.iter().enumerate() {
+        let request = Request::draw(&mut Draw::seeded(*seed), &table);
+        steps.push(format!("{request:?}"));
+        let mut said = Vec::new();
+        for (name, store) in &stores {
+            said.push((*name, request.play(&**store, &mut table).await));
+            table.take_turn();
+        }
+        table.end_turns();
+        part(&steps, said)?;
+        if at % DUMP_EVERY == DUMP_EVERY - 1 || at + 1 == script.len() {
+            same_tables(&steps, &stores).await?;
+        }
+    }
+    Ok(())
+}
+
+fn part(
+    steps: &[String],
+    said: Vec<(&'static str, String)>,
+) -> std::result::Result<(), Difference> {
+    match said.windows(2).all(|pair| pair[0].1 == pair[1].1) {
+        true => Ok(()),
+        false => Err(Difference { steps: steps.to_vec(), said }),
+    }
+}
+
+async fn same_tables(
+    steps: &[String],
+    stores: &[(&'static str, Arc<dyn LabStore>)],
+) -> std::result::Result<(), Difference> {
+    let mut dumps = Vec::new();
+    for (name, store) in stores {
+        let dump: Result<_> = store.dump().await;
+        dumps.push((*name, dump.unwrap_or_else(|error| panic!("{name}: {error}"))));
+    }
+    for pair in dumps.windows(2) {
+        let difference = pair[0].1.difference(&pair[1].1);
+        if !difference.is_empty() {
+            let said =
+                vec![(pair[0].0, "(-)".to_owned()), (pair[1].0, format!("(+)\n{difference}"))];
+            return Err(Difference { steps: steps.to_vec(), said });
+        }
+    }
+    Ok(())
+}
