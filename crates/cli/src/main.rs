@@ -1,2 +1,37 @@
-//! The `leasehold` command.
-fn main() {}
+//! The `leasehold` command. Owns the arguments and the exit code; what a command does stands in
+//! the module of its name.
+
+mod bench;
+mod connect;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Durable jobs in the database you already have.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measures enqueueing, draining and pick-up on a database of yours.
+    Bench(bench::Arguments),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Bench(arguments) => bench::run(arguments).await,
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("leasehold: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

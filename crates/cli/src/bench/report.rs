@@ -1,0 +1,52 @@
+//! Owns the line that a workload prints, for programs and for people.
+
+use serde::Serialize;
+
+use super::workload::{Sample, Workload};
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Line {
+    peer: &'static str,
+    engine: &'static str,
+    workload: &'static str,
+    n: usize,
+    seconds: f64,
+    rate: f64,
+    p50_ms: Option<f64>,
+    p99_ms: Option<f64>,
+}
+
+impl Line {
+    pub(crate) fn of(engine: &'static str, workload: Workload, sample: &Sample) -> Self {
+        let rounded = |number: f64| (number * 1_000.0).round() / 1_000.0;
+        Self {
+            peer: "leasehold",
+            engine,
+            workload: workload.name(),
+            n: sample.jobs,
+            seconds: rounded(sample.elapsed.as_secs_f64()),
+            rate: rounded(sample.rate()),
+            p50_ms: sample.percentile(50).map(rounded),
+            p99_ms: sample.percentile(99).map(rounded),
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        let ms = |number: Option<f64>| number.map_or("-".to_owned(), |ms| format!("{ms:.3} ms"));
+        format!(
+            "{:<8} {:<14} {:>7} jobs {:>9.3} s {:>10.0} /s   p50 {:>11}   p99 {:>11}",
+            self.engine,
+            self.workload,
+            self.n,
+            self.seconds,
+            self.rate,
+            ms(self.p50_ms),
+            ms(self.p99_ms)
+        )
+    }
+}
