@@ -50,3 +50,23 @@ impl Line {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Percentiles are values that were measured, by nearest rank.
+    #[test]
+    fn percentiles_by_nearest_rank() {
+        let each = (1..=200).rev().map(f64::from).collect();
+        let sample = Sample::new(200, Duration::from_secs(2), each);
+        assert_eq!(sample.percentile(50), Some(100.0));
+        assert_eq!(sample.percentile(99), Some(198.0));
+        assert_eq!(sample.rate(), 100.0);
+        let one = Sample::new(1, Duration::from_secs(1), vec![-2.5]);
+        assert_eq!((one.percentile(50), one.percentile(99)), (Some(-2.5), Some(-2.5)));
+        assert_eq!(Sample::new(1, Duration::ZERO, Vec::new()).percentile(50), None);
+    }
+}
