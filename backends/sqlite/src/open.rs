@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind, Result};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{engine, named};
@@ -91,6 +92,8 @@ impl Target {
         #[allow(unused_mut, reason = "older versions of the driver take a shared reference")]
         let mut conn = opened.map_err(|error| named(engine(error), "open"))?;
         conn.busy_handler(Some(wait_for_lock)).map_err(engine)?;
+        // Or else a plan rests on the values of parameters, and is made again for each new one.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(engine)?;
         conn.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(conn)
     }
