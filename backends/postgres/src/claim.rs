@@ -1,0 +1,262 @@
+//! Owns the claim and the reclaim of jobs: which candidates are taken, in which order, and within
+//! which limits. What a reclaim does to a row is a rule of the contract.
+
+use std::collections::BTreeMap;
+
+use leasehold_core::row::{JobRow, QueueRow};
+use leasehold_core::rules::{Work, claim_order, queues_once, room};
+use leasehold_core::{
+    Claim, ClaimRequest, Error, JobId, LeaseLength, Place, QueueName, ReclaimRequest, Reclaimable,
+    Reclaimed, Result,
+};
+
+use crate::bind::Params;
+use crate::deliver;
+use crate::error::corrupt;
+use crate::joined::Joined;
+use crate::load::{self, Facts};
+use crate::row::Columns;
+use crate::statement::{Db, Sql, sql};
+
+/// The most expired rows that one claim takes back in passing.
+const RECLAIM_MAX: usize = 1_000;
+
+/// One claim in the making.
+struct Taking<'a> {
+    joined: &'a Joined<'a>,
+    facts: Facts,
+    request: &'a ClaimRequest,
+    queues: BTreeMap<QueueName, QueueRow>,
+    rows: Vec<JobRow>,
+    /// How many of `rows` an earlier send of this request had taken.
+    had: usize,
+}
+
+impl Joined<'_> {
+    pub(crate) async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
+        request.check()?;
+        self.verb("claim", async |facts: &Facts| {
+            let names = queues_once(&request.queues);
+            let mut taking = Taking {
+                joined: self,
+                facts: facts.clone(),
+                request,
+                queues: BTreeMap::new(),
+                rows: Vec::new(),
+                had: 0,
+            };
+            if request.repeat {
+                for name in &names {
+                    taking.again(name).await?;
+                }
+            }
+            taking.look_up(&names).await?;
+            for name in &names {
+                taking.fill_from(name).await?;
+            }
+            taking.finish().await
+        })
+        .await
+    }
+
+    pub(crate) async fn reclaim(&self, request: &ReclaimRequest) -> Result<Reclaimed> {
+        self.verb("reclaim", async |facts: &Facts| {
+            let mut work = facts.work(self.shared);
+            let mut done = Reclaimed::default();
+            match &request.what {
+                Reclaimable::Jobs(queues) => {
+                    let found = expired(&self.db, facts, queues.as_deref(), request.limit).await?;
+                    done.jobs = reclaim_rows(&mut work, found)?;
+                    done.jobs.sort_unstable();
+                }
+                Reclaimable::Events(topics) => {
+                    let topics = topics.as_deref();
+                    deliver::reclaim(&self.db, facts, &mut work, topics, request.limit)
+                        .await?
+                        .count(&work, &mut done);
+                }
+                _ => {}
+            }
+            self.write(work).await?;
+            Ok(done)
+        })
+        .await
+    }
+}
+
+impl Taking<'_> {
+    fn left(&self) -> usize {
+        self.request.limit.saturating_sub(self.rows.len())
+    }
+
+    async fn again(&mut self, queue: &QueueName) -> Result<()> {
+        let values = Params::new()
+            .one(queue.as_str())
+            .one(self.request.claim)
+            .one(self.request.worker)
+            .one(self.facts.now)
+            .one(self.left());
+        let mut found = job_rows(&self.joined.db, sql!("claim_again"), values).await?;
+        found.sort_by_key(claim_order);
+        self.rows.append(&mut found);
+        self.had = self.rows.len();
+        Ok(())
+    }
+
+    /// Reads the queues' settings. Where a limit holds, its row is locked, the store's first and then
+    /// the queues' by name, so that whoever counts under the same limit waits.
+    async fn look_up(&mut self, names: &[QueueName]) -> Result<()> {
+        let Joined { db, shared, .. } = *self.joined;
+        let names: Vec<&QueueName> = names.iter().collect();
+        let mut found = load::queues(&db, &names).await?;
+        if self.left() > 0 {
+            if self.facts.limit.is_some() {
+                self.facts.lock_store(&db, shared).await?;
+            }
+            let open = |row: &&QueueRow| row.limit.is_some() && !row.paused;
+            let limited: Vec<&QueueName> = found.iter().filter(open).map(|row| &row.name).collect();
+            if !limited.is_empty() {
+                let locked = self.facts.lock_queues(&db, shared, &limited).await?;
+                found.extend(locked);
+            }
+        }
+        self.queues = found.into_iter().map(|row| (row.name.clone(), row)).collect();
+        Ok(())
+    }
+
+    async fn fill_from(&mut self, name: &QueueName) -> Result<()> {
+        let Some(queue) = self.queues.get(name).cloned() else { return Ok(()) };
+        if queue.paused || self.left() == 0 {
+            return Ok(());
+        }
+        let limited = queue.limit.is_some() || self.facts.limit.is_some();
+        let raised = if limited { self.take_back(name).await? } else { Vec::new() };
+        let want = self.left().min(self.room(&queue).await?);
+        if want == 0 {
+            return Ok(());
+        }
+        let lease = self.request.lease_for(Some(&queue), self.joined.shared.limits.lease_default);
+        let mut found = self.candidates(name, want, lease, &raised, limited).await?;
+        if !limited && found.len() < want {
+            let raised = self.take_back(name).await?;
+            if !raised.is_empty() {
+                let want = want - found.len();
+                found.extend(self.candidates(name, want, lease, &raised, true).await?);
+            }
+        }
+        found.sort_by_key(claim_order);
+        self.rows.append(&mut found);
+        Ok(())
+    }
+
+    /// Reclaims a queue's expired rows, written at once, so that they are candidates again.
+    async fn take_back(&self, queue: &QueueName) -> Result<Vec<JobId>> {
+        let queues = std::slice::from_ref(queue);
+        let found = expired(&self.joined.db, &self.facts, Some(queues), RECLAIM_MAX).await?;
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut work = self.facts.work(self.joined.shared);
+        let back = reclaim_rows(&mut work, found)?;
+        self.joined.write(work).await?;
+        Ok(back.into_iter().map(|(id, _)| id).collect())
+    }
+
+    /// How many more leases the limits allow. What this very call took is counted too: it is written.
+    async fn room(&self, queue: &QueueRow) -> Result<usize> {
+        let (db, now) = (&self.joined.db, self.facts.now);
+        let mut left = usize::MAX;
+        if queue.limit.is_some() {
+            let values = Params::new().one(queue.name.as_str()).one(now);
+            left = left.min(room(queue.limit, count(db, sql!("count_leased"), values).await?));
+        }
+        if self.facts.limit.is_some() {
+            let leased = count(db, sql!("count_leased_all"), Params::new().one(now)).await?;
+            left = left.min(room(self.facts.limit, leased));
+        }
+        Ok(left)
+    }
+
+    /// Claims due rows. Unless told to go on `anyway` it takes all that are wanted or, while expired
+    /// rows of the queue are free to be taken back first, none.
+    async fn candidates(
+        &self,
+        queue: &QueueName,
+        want: usize,
+        lease: LeaseLength,
+        raised: &[JobId],
+        anyway: bool,
+    ) -> Result<Vec<JobRow>> {
+        let now = self.facts.now;
+        let values = Params::new()
+            .one(queue.as_str())
+            .one(now)
+            .one(want)
+            .one(self.request.claim)
+            .one(self.request.worker)
+            .one(now.plus(lease.as_duration()))
+            .one(lease.as_millis())
+            .many(raised.iter().copied())
+            .one(anyway);
+        job_rows(&self.joined.db, sql!("claim"), values).await
+    }
+
+    async fn finish(mut self) -> Result<Vec<Claim>> {
+        if self.rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut work = self.facts.work(self.joined.shared);
+        work.claimed(self.rows.get_mut(self.had..).unwrap_or_default())?;
+        let db = &self.joined.db;
+        let mut requests = load::requests(db, &self.rows).await?;
+        let mut checkpoints = load::checkpoints(db, &self.rows).await?;
+        let missing = |row: &JobRow| -> Error {
+            corrupt("a job has no request").about(format!("job {}", row.id))
+        };
+        let mut claims = Vec::with_capacity(self.rows.len());
+        for row in &self.rows {
+            let request = requests.remove(&row.id).ok_or_else(|| missing(row))?;
+            claims.push(work.claim_of(row, request, checkpoints.remove(&row.id))?);
+        }
+        self.joined.write(work).await?;
+        Ok(claims)
+    }
+}
+
+async fn job_rows(db: &Db<'_>, sql: Sql, values: Params) -> Result<Vec<JobRow>> {
+    db.rows(sql, values, |row| Columns::of(row).job()).await
+}
+
+async fn count(db: &Db<'_>, sql: Sql, values: Params) -> Result<u64> {
+    let found: Option<u64> = db.row(sql, values, |row| Columns::of(row).number()).await?;
+    Ok(found.unwrap_or(0))
+}
+
+async fn expired(
+    db: &Db<'_>,
+    facts: &Facts,
+    queues: Option<&[QueueName]>,
+    limit: usize,
+) -> Result<Vec<JobRow>> {
+    let Some(queues) = queues else {
+        let values = Params::new().one(facts.now).one(limit);
+        return job_rows(db, sql!("expired_jobs_all"), values).await;
+    };
+    let mut found: Vec<JobRow> = Vec::new();
+    for queue in queues_once(queues) {
+        let left = limit.saturating_sub(found.len());
+        let values = Params::new().one(queue.as_str()).one(facts.now).one(left);
+        found.extend(job_rows(db, sql!("expired_jobs"), values).await?);
+    }
+    Ok(found)
+}
+
+fn reclaim_rows(work: &mut Work, rows: Vec<JobRow>) -> Result<Vec<(JobId, Place)>> {
+    let ids: Vec<JobId> = rows.iter().map(|row| row.id).collect();
+    work.load_jobs(rows);
+    let mut done = Vec::with_capacity(ids.len());
+    for id in ids {
+        done.extend(work.reclaim(id)?.map(|place| (id, place)));
+    }
+    Ok(done)
+}

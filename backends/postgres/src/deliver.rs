@@ -1,0 +1,111 @@
+//! Owns the outbox's claim and reclaim: which events are candidates. What happens to one is a rule
+//! of the contract.
+
+use std::collections::BTreeSet;
+
+use leasehold_core::row::EventRow;
+use leasehold_core::rules::Work;
+use leasehold_core::{
+    EventClaim, EventClaimRequest, EventId, EventState, Reclaimed, Result, Topic,
+};
+
+use crate::bind::Params;
+use crate::joined::Joined;
+use crate::load::Facts;
+use crate::row::Columns;
+use crate::statement::{Db, Sql, sql};
+
+/// Events that were taken back, in id order.
+#[derive(Debug, Default)]
+pub(crate) struct TakenBack(Vec<EventId>);
+
+impl TakenBack {
+    /// Adds them up by where they landed.
+    pub(crate) fn count(&self, work: &Work, done: &mut Reclaimed) {
+        for event in self.0.iter().filter_map(|id| work.event(*id)) {
+            match event.state {
+                EventState::Waiting => done.events_returned += 1,
+                _ => done.events_dead += 1,
+            }
+        }
+    }
+}
+
+/// Which of some events have a row, whoever has locked it.
+pub(crate) async fn present(db: &Db<'_>, ids: &[EventId]) -> Result<BTreeSet<EventId>> {
+    those(db, sql!("load_present_events"), ids).await
+}
+
+/// Which of some events have no earlier one of their key still to go.
+async fn firsts(db: &Db<'_>, ids: &[EventId]) -> Result<BTreeSet<EventId>> {
+    those(db, sql!("event_is_first"), ids).await
+}
+
+async fn those(db: &Db<'_>, sql: Sql, ids: &[EventId]) -> Result<BTreeSet<EventId>> {
+    if ids.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let ids = Params::new().many(ids.iter().copied());
+    let found = db.rows(sql, ids, |row| Columns::of(row).id());
+    Ok(found.await?.into_iter().map(EventId::from_uuid).collect())
+}
+
+/// Takes expired deliveries back, in memory.
+pub(crate) async fn reclaim(
+    db: &Db<'_>,
+    facts: &Facts,
+    work: &mut Work,
+    topics: Option<&[Topic]>,
+    limit: usize,
+) -> Result<TakenBack> {
+    let found = event_rows(db, sql!("expired_events"), facts, topics, limit).await?;
+    let ids: Vec<EventId> = found.iter().map(|row| row.id).collect();
+    work.load_events(found);
+    let taken = ids.into_iter().filter(|id| work.reclaim_event(*id).is_some());
+    Ok(TakenBack(taken.collect()))
+}
+
+impl Joined<'_> {
+    pub(crate) async fn claim_events(
+        &self,
+        request: &EventClaimRequest,
+    ) -> Result<Vec<EventClaim>> {
+        request.check()?;
+        self.verb("claim events", async |facts: &Facts| {
+            let mut work = facts.work(self.shared);
+            let topics = request.topics.as_deref();
+            let (db, now, limit) = (&self.db, facts.now, request.limit);
+            let mut found = event_rows(db, sql!("event_candidates"), facts, topics, limit).await?;
+            if found.len() < limit {
+                let back = reclaim(db, facts, &mut work, topics, limit).await?;
+                // A replay may have put an earlier one of its key before it.
+                let first = firsts(db, &back.0).await?;
+                let due = |row: &&EventRow| {
+                    row.state == EventState::Waiting && row.run_at <= now && first.contains(&row.id)
+                };
+                found.extend(back.0.iter().filter_map(|id| work.event(*id)).filter(due).cloned());
+            }
+            found.sort_by_key(|row| (row.run_at, row.id));
+            found.truncate(limit);
+            let fresh = found.iter().filter(|row| work.event(row.id).is_none());
+            work.load_events(fresh.cloned().collect::<Vec<_>>());
+            let claims =
+                found.iter().map(|row| work.claim_event(row.id, request)).collect::<Result<_>>()?;
+            self.write(work).await?;
+            Ok(claims)
+        })
+        .await
+    }
+}
+
+async fn event_rows(
+    db: &Db<'_>,
+    sql: Sql,
+    facts: &Facts,
+    topics: Option<&[Topic]>,
+    limit: usize,
+) -> Result<Vec<EventRow>> {
+    let topics = topics.map(|topics| topics.iter().map(Topic::as_str));
+    let values = Params::new().one(facts.now).maybe_many(topics).one(limit);
+    db.rows(sql, values, |row| Columns::of(row).event()).await
+}

@@ -1,0 +1,157 @@
+//! Owns listings: pages by id (or number), and the views readers get. Writes nothing.
+
+use leasehold_core::row::QueueRow;
+use leasehold_core::rules::Lifecycles;
+use leasehold_core::{
+    Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView, Page,
+    Paging, Query, QueueName, Result, TransitionView,
+};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::bind::Params;
+use crate::load::{self, Shared};
+use crate::row::Columns;
+use crate::statement::{Db, Sql, sql};
+
+/// Reads a page; the connection is inside a transaction, so that all of it is of one instant.
+pub(crate) async fn find(db: &Db<'_>, shared: &Shared, query: &Query) -> Result<Page<Found>> {
+    match query {
+        Query::Jobs(filter, paging) => {
+            paging.check()?;
+            let lifecycles = load::lifecycles(db, shared).await?;
+            let found = jobs(db, &lifecycles, filter, paging).await?;
+            let cursor = |job: &JobView| Cursor { id: job.id.as_uuid(), sequence: 0 };
+            Ok(page(found, paging, cursor, |job| Found::Job(Box::new(job))))
+        }
+        Query::Events(filter, paging) => {
+            paging.check()?;
+            let found = events(db, filter, paging).await?;
+            let cursor = |event: &EventView| Cursor { id: event.id.as_uuid(), sequence: 0 };
+            Ok(page(found, paging, cursor, |event| Found::Event(Box::new(event))))
+        }
+        Query::DeadLetters(queue, paging) => {
+            paging.check()?;
+            let found = dead_letters(db, queue.as_ref(), paging).await?;
+            let cursor = |letter: &DeadLetterView| Cursor {
+                id: letter.job.as_uuid(),
+                sequence: letter.claim_version.get(),
+            };
+            Ok(page(found, paging, cursor, |letter| Found::DeadLetter(Box::new(letter))))
+        }
+        Query::Transitions(job, paging) => {
+            paging.check()?;
+            let found = transitions(db, *job, paging).await?;
+            let cursor =
+                |at: &TransitionView| Cursor { id: at.job.as_uuid(), sequence: at.sequence };
+            Ok(page(found, paging, cursor, Found::Transition))
+        }
+        Query::Queues => {
+            let found = queues(db).await?.into_iter().map(|row| Found::Queue(row.into()));
+            Ok(Page::from_parts(found.collect(), None))
+        }
+        _ => Err(Error::invalid("find", "this version does not know the query")),
+    }
+}
+
+/// Cuts the one row too many that was asked for, which tells that there is a next page.
+fn page<T>(
+    mut found: Vec<T>,
+    paging: &Paging,
+    cursor: impl Fn(&T) -> Cursor,
+    wrap: impl Fn(T) -> Found,
+) -> Page<Found> {
+    let more = found.len() > paging.size;
+    found.truncate(paging.size);
+    let next = found.last().filter(|_| more).map(cursor);
+    Page::from_parts(found.into_iter().map(wrap).collect(), next)
+}
+
+fn after(paging: &Paging) -> (Uuid, i64) {
+    // Without a cursor the nil id, which no row has, lies before every row.
+    paging.after.map_or((Uuid::nil(), -1), |cursor| (cursor.id, cursor.sequence))
+}
+
+async fn jobs(
+    db: &Db<'_>,
+    lifecycles: &Lifecycles,
+    filter: &JobFilter,
+    paging: &Paging,
+) -> Result<Vec<JobView>> {
+    let (begin, _) = after(paging);
+    let mut only = filter.id;
+    if let Some((scope, key)) = &filter.key {
+        let values = Params::new().one(scope.as_str()).one(key.as_str());
+        let held = db.row(sql!("find_key"), values, |row| Columns::of(row).id()).await?;
+        match held.map(JobId::from_uuid) {
+            Some(holder) if only.is_none_or(|id| id == holder) => only = Some(holder),
+            _ => return Ok(Vec::new()),
+        }
+    }
+    let view = |row: &Row| {
+        let mut columns = Columns::of(row);
+        let job = columns.job()?;
+        let request = columns.request(job.id)?;
+        JobView::from_rows(lifecycles, job, request, columns.outcome()?)
+    };
+    let subject = filter.subject.as_deref();
+    let filters = |values: Params| {
+        values
+            .one(filter.queue.as_ref().map(|queue| queue.as_str()))
+            .one(filter.state.map(|state| state.as_str()))
+            .one(filter.kind.as_ref().map(|kind| kind.as_str()))
+            .one(subject)
+    };
+    if let Some(id) = only {
+        if id.as_uuid() <= begin {
+            return Ok(Vec::new());
+        }
+        return db.rows(sql!("find_job"), filters(Params::new().one(id)), view).await;
+    }
+    let sql: Sql = if subject.is_some() { sql!("find_jobs_about") } else { sql!("find_jobs") };
+    db.rows(sql, filters(Params::new().one(begin)).one(paging.size + 1), view).await
+}
+
+async fn events(db: &Db<'_>, filter: &EventFilter, paging: &Paging) -> Result<Vec<EventView>> {
+    let (begin, _) = after(paging);
+    let sql: Sql = if filter.id.is_some() { sql!("find_event") } else { sql!("find_events") };
+    let values = Params::new()
+        .one(begin)
+        .one(filter.id)
+        .one(filter.topic.as_ref().map(|topic| topic.as_str()))
+        .one(filter.state.map(|state| state.as_str()))
+        .one(filter.ordering.as_ref().map(|ordering| ordering.namespace()))
+        .one(filter.ordering.as_ref().and_then(|ordering| ordering.key_text()))
+        .one(paging.size + 1);
+    db.rows(sql, values, |row| Ok(Columns::of(row).event()?.into())).await
+}
+
+async fn dead_letters(
+    db: &Db<'_>,
+    queue: Option<&QueueName>,
+    paging: &Paging,
+) -> Result<Vec<DeadLetterView>> {
+    let (begin, version) = after(paging);
+    let values = Params::new()
+        .one(begin)
+        .one(version)
+        .one(queue.map(|queue| queue.as_str()))
+        .one(paging.size + 1);
+    let read = |row: &Row| {
+        let mut columns = Columns::of(row);
+        Ok(DeadLetterView::from_row(columns.dead_letter()?, columns.time()?))
+    };
+    db.rows(sql!("find_dead_letters"), values, read).await
+}
+
+async fn transitions(db: &Db<'_>, job: JobId, paging: &Paging) -> Result<Vec<TransitionView>> {
+    let (_, number) = after(paging);
+    let values = Params::new().one(job).one(number).one(paging.size + 1);
+    let read = |row: &Row| Ok(Columns::of(row).transition()?.into());
+    db.rows(sql!("find_transitions"), values, read).await
+}
+
+/// Every queue, by name.
+pub(crate) async fn queues(db: &Db<'_>) -> Result<Vec<QueueRow>> {
+    db.rows(sql!("find_queues"), Params::new(), |row| Columns::of(row).queue()).await
+}

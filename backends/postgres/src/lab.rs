@@ -1,0 +1,175 @@
+//! Owns what tests need of this engine: a store in a fresh schema, on a manual clock where one is
+//! given, dumps of every table, and scripts on a caller's connection. Compiled only with `lab`.
+
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use leasehold_core::lab::{Cell, Dump, Ending, LabStore, ManualClock, Reply, Step, TABLES};
+use leasehold_core::rules::Ids;
+use leasehold_core::{Limits, Result, Timestamp};
+use std::sync::Arc;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Row, Transaction};
+use uuid::Uuid;
+
+use crate::bind::Params;
+use crate::error::{corrupt, engine, named};
+use crate::open::Target;
+use crate::schema::Schema;
+use crate::statement::{Db, sql};
+use crate::store::{Origin, PostgresStore};
+
+impl PostgresStore {
+    /// Opens a store under test in a schema that is made anew: its ids are numbered, ids may lie at
+    /// any time, and its clock is manual where a start is given, else the server's.
+    ///
+    /// # Errors
+    /// As [`crate::open`].
+    pub async fn lab(url: &str, schema: &str, start: Option<Timestamp>) -> Result<Self> {
+        let mut target = Target::parse(url)?;
+        target.schema = Arc::new(Schema::new(schema)?);
+        target.migrates = true;
+        let (client, mut messages) = target.connect().await?;
+        let begin_anew = async {
+            let drop = format!("drop schema if exists {} cascade", target.schema.quoted());
+            client.batch_execute(&drop).await.map_err(engine)
+        };
+        tokio::select! {
+            done = begin_anew => done?,
+            _ = async { while messages.next().await.is_some() {} } => {
+                return Err(corrupt("the connection ended"));
+            }
+        }
+        let mut limits = Limits::default();
+        limits.id_skew_max = None;
+        let clock = start.map(ManualClock::at);
+        let store = Self::start(target, Origin { limits, ids: Ids::numbered(), clock }).await?;
+        store
+            .verb("lab", crate::pool::Lane::Shared, async |tx: &crate::joined::Joined<'_>| {
+                tx.db.execute(sql!("lab_table"), Params::new()).await
+            })
+            .await?;
+        Ok(store)
+    }
+
+    async fn play_beside(
+        &self,
+        client: &mut tokio_postgres::Client,
+        script: &[Step],
+        ending: Ending,
+    ) -> Result<Vec<Reply>> {
+        let tx = client.transaction().await.map_err(engine)?;
+        let replies = self.play_steps(&tx, script).await?;
+        match ending {
+            Ending::Commit => tx.commit().await.map_err(engine)?,
+            Ending::RollBack => tx.rollback().await.map_err(engine)?,
+            Ending::Drop => drop(tx),
+        }
+        Ok(replies)
+    }
+
+    async fn play_steps(&self, tx: &Transaction<'_>, script: &[Step]) -> Result<Vec<Reply>> {
+        let joined = self.join(tx);
+        let mut depth: u32 = 0;
+        let mut replies = Vec::with_capacity(script.len());
+        for step in script {
+            replies.push(match step {
+                Step::OwnRow(text) => {
+                    let values = Params::new().one(text.as_str());
+                    joined.db.execute(sql!("lab_row"), values).await?;
+                    Reply::Done
+                }
+                Step::Enqueue(jobs) => Reply::Enqueue(joined.enqueue(jobs).await),
+                Step::Publish(events) => Reply::Publish(joined.publish(events).await),
+                Step::Progress(reports) => Reply::Progress(joined.progress(reports).await),
+                Step::Settle(settlements) => Reply::Settle(joined.settle(settlements).await),
+                Step::Once(once) => Reply::Once(joined.once(once).await),
+                Step::Savepoint => {
+                    depth += 1;
+                    joined.db.batch("savepoint", &format!("savepoint lab_{depth}")).await?;
+                    Reply::Done
+                }
+                Step::RollbackToSavepoint => {
+                    let back =
+                        format!("rollback to savepoint lab_{depth}; release savepoint lab_{depth}");
+                    joined.db.batch("rollback", &back).await?;
+                    depth = depth.saturating_sub(1);
+                    Reply::Done
+                }
+                Step::ReleaseSavepoint => {
+                    let release = format!("release savepoint lab_{depth}");
+                    joined.db.batch("release", &release).await?;
+                    depth = depth.saturating_sub(1);
+                    Reply::Done
+                }
+            });
+        }
+        Ok(replies)
+    }
+}
+
+#[async_trait]
+impl LabStore for PostgresStore {
+    fn clock(&self) -> Option<ManualClock> {
+        self.shared().clock.clone()
+    }
+
+    async fn dump(&self) -> Result<Dump> {
+        self.read("dump", async |db: &Db<'_>, _: &crate::load::Shared| dump(db).await).await
+    }
+
+    async fn play(&self, script: Vec<Step>, ending: Ending) -> Result<Vec<Reply>> {
+        let (mut client, mut messages) = self.target().connect().await?;
+        let drive = async { while messages.next().await.is_some() {} };
+        let play = async {
+            let replies = self.play_beside(&mut client, &script, ending).await;
+            // What a drop began ends before anybody looks.
+            let settled = client.batch_execute("").await.map_err(engine);
+            replies.and_then(|replies| settled.map(|()| replies))
+        };
+        let played = tokio::select! {
+            played = play => played,
+            () = drive => Err(corrupt("the connection ended")),
+        };
+        played.map_err(|error| named(error, "play"))
+    }
+}
+
+async fn dump(db: &Db<'_>) -> Result<Dump> {
+    let mut dump = Dump::default();
+    for table in TABLES {
+        let rows = db.any(&format!("select * from {}.{table}", db.schema.quoted())).await?;
+        for row in &rows {
+            dump.add(table, cells(row)?);
+        }
+    }
+    Ok(dump)
+}
+
+fn cells(row: &Row) -> Result<Vec<(String, Cell)>> {
+    let named_cell = |(at, column): (usize, &tokio_postgres::Column)| {
+        let cell = cell(row, at, column.type_()).map_err(engine)?;
+        Ok((column.name().to_owned(), cell.ok_or_else(|| corrupt("a type is unknown"))?))
+    };
+    row.columns().iter().enumerate().map(named_cell).collect()
+}
+
+fn cell(row: &Row, at: usize, kind: &Type) -> Result<Option<Cell>, tokio_postgres::Error> {
+    let micros =
+        |time: SystemTime| Timestamp::from_system_time(time).map_or(i64::MIN, Timestamp::as_micros);
+    let found = match *kind {
+        Type::BOOL => row.try_get::<_, Option<bool>>(at)?.map(|it| Cell::Int(i64::from(it))),
+        Type::INT2 => row.try_get::<_, Option<i16>>(at)?.map(|it| Cell::Int(i64::from(it))),
+        Type::INT4 => row.try_get::<_, Option<i32>>(at)?.map(|it| Cell::Int(i64::from(it))),
+        Type::INT8 => row.try_get::<_, Option<i64>>(at)?.map(Cell::Int),
+        Type::TEXT => row.try_get::<_, Option<String>>(at)?.map(Cell::Text),
+        Type::UUID => row.try_get::<_, Option<Uuid>>(at)?.map(Cell::Id),
+        Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(at)?.map(Cell::Bytes),
+        Type::TIMESTAMPTZ => {
+            row.try_get::<_, Option<SystemTime>>(at)?.map(|it| Cell::Int(micros(it)))
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(found.unwrap_or(Cell::Null)))
+}

@@ -1,0 +1,320 @@
+//! Owns what a transaction reads before it decides: the store's facts, rows by id, and what exists
+//! under new ids and keys. Decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+#[cfg(feature = "lab")]
+use leasehold_core::lab::ManualClock;
+use leasehold_core::row::{EventRow, JobRow, QueueRow, RequestRow};
+use leasehold_core::rules::{
+    EnqueueWants, Ids, Known, KnownEvent, KnownJob, KnownKey, Lifecycles, SettleWants, Work,
+};
+use leasehold_core::{
+    Epoch, EventId, Hints, IdempotencyKey, JobId, Json, Limits, QueueName, Result, Scope, State,
+    Timestamp, Topic,
+};
+use tokio_postgres::Row;
+
+use crate::bind::Params;
+use crate::error::corrupt;
+use crate::row::Columns;
+use crate::schema::Schema;
+use crate::statement::{Db, Sql, sql};
+
+/// What every connection of one store shares.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) limits: Limits,
+    pub(crate) ids: Ids,
+    pub(crate) hints: Hints,
+    pub(crate) schema: Arc<Schema>,
+    #[cfg(feature = "lab")]
+    pub(crate) clock: Option<ManualClock>,
+    pub(crate) lifecycles: Mutex<Option<(String, Arc<Lifecycles>)>>,
+}
+
+impl Shared {
+    /// The time in tests; the server's counts where it is `None`.
+    pub(crate) fn manual_now(&self) -> Option<Timestamp> {
+        #[cfg(feature = "lab")]
+        return self.clock.as_ref().map(ManualClock::now);
+        #[cfg(not(feature = "lab"))]
+        None
+    }
+}
+
+/// What a transaction knows of its store.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) now: Timestamp,
+    pub(crate) epoch: Epoch,
+    pub(crate) limit: Option<u32>,
+    pub(crate) lifecycles: Arc<Lifecycles>,
+}
+
+impl Facts {
+    pub(crate) async fn load(db: &Db<'_>, shared: &Shared) -> Result<Self> {
+        let (epoch, limit, now) = store(db, shared, sql!("load_store")).await?;
+        Ok(Self { now, epoch, limit, lifecycles: lifecycles(db, shared).await? })
+    }
+
+    pub(crate) fn work(&self, shared: &Shared) -> Work {
+        let (limits, ids) = (shared.limits.clone(), shared.ids.clone());
+        Work::new(self.now, self.epoch, limits, Arc::clone(&self.lifecycles), ids)
+    }
+
+    /// Locks the store's row, and goes on from what it says after the wait.
+    pub(crate) async fn lock_store(&mut self, db: &Db<'_>, shared: &Shared) -> Result<()> {
+        let (epoch, limit, now) = store(db, shared, sql!("lock_store")).await?;
+        (self.epoch, self.limit, self.now) = (epoch, limit, self.now.max(now));
+        Ok(())
+    }
+
+    /// Locks queues by name; the time goes on to after the wait.
+    pub(crate) async fn lock_queues(
+        &mut self,
+        db: &Db<'_>,
+        shared: &Shared,
+        names: &[&QueueName],
+    ) -> Result<Vec<QueueRow>> {
+        let values = Params::new().many(names.iter().map(|name| name.as_str()));
+        let found = db.rows(sql!("lock_queues"), values.one(shared.manual_now()), |row| {
+            let mut columns = Columns::of(row);
+            Ok((columns.queue()?, columns.time()?))
+        });
+        let mut queues = Vec::new();
+        for (queue, now) in found.await? {
+            self.now = self.now.max(now);
+            queues.push(queue);
+        }
+        Ok(queues)
+    }
+
+    /// Rows by id, locked; the time and the epoch are the last lock's.
+    async fn lock<T>(
+        &mut self,
+        db: &Db<'_>,
+        shared: &Shared,
+        (sql, ids): (Sql, Params),
+        read: impl Fn(&mut Columns<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let found = db.rows(sql, ids.one(shared.manual_now()), |row| {
+            let mut columns = Columns::of(row);
+            Ok((read(&mut columns)?, columns.time()?, Epoch::new(columns.raw()?)?))
+        });
+        let mut rows = Vec::new();
+        for (row, now, epoch) in found.await? {
+            (self.now, self.epoch) = (self.now.max(now), epoch);
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// Job rows by id, locked after a wait.
+    pub(crate) async fn lock_jobs(
+        &mut self,
+        db: &Db<'_>,
+        shared: &Shared,
+        ids: &[JobId],
+    ) -> Result<Vec<JobRow>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let wanted = (sql!("lock_jobs"), Params::new().many(ids.iter().copied()));
+        self.lock(db, shared, wanted, |columns| columns.job()).await
+    }
+
+    /// Job rows by id, locked where they are free.
+    pub(crate) async fn lock_free_jobs(
+        &mut self,
+        db: &Db<'_>,
+        shared: &Shared,
+        ids: &[JobId],
+    ) -> Result<Vec<JobRow>> {
+        let wanted = (sql!("lock_jobs_free"), Params::new().many(ids.iter().copied()));
+        self.lock(db, shared, wanted, |columns| columns.job()).await
+    }
+
+    /// Event rows by id, locked after a wait.
+    pub(crate) async fn lock_events(
+        &mut self,
+        db: &Db<'_>,
+        shared: &Shared,
+        ids: &[EventId],
+    ) -> Result<Vec<EventRow>> {
+        let wanted = (sql!("lock_events"), Params::new().many(ids.iter().copied()));
+        self.lock(db, shared, wanted, |columns| columns.event()).await
+    }
+
+    /// Event rows by id, locked where they are free.
+    pub(crate) async fn lock_free_events(
+        &mut self,
+        db: &Db<'_>,
+        shared: &Shared,
+        ids: &[EventId],
+    ) -> Result<Vec<EventRow>> {
+        let wanted = (sql!("lock_events_free"), Params::new().many(ids.iter().copied()));
+        self.lock(db, shared, wanted, |columns| columns.event()).await
+    }
+}
+
+async fn store(db: &Db<'_>, shared: &Shared, sql: Sql) -> Result<(Epoch, Option<u32>, Timestamp)> {
+    let found = db.row(sql, Params::new().one(shared.manual_now()), |row| {
+        let mut columns = Columns::of(row);
+        Ok((Epoch::new(columns.raw()?)?, columns.maybe_number()?, columns.time()?))
+    });
+    found.await?.ok_or_else(|| corrupt("the store's row is gone"))
+}
+
+/// The registered lifecycles, parsed again only when the table has changed.
+pub(crate) async fn lifecycles(db: &Db<'_>, shared: &Shared) -> Result<Arc<Lifecycles>> {
+    let stamp: Option<String> =
+        db.row(sql!("load_lifecycle_stamp"), Params::new(), |row| Columns::of(row).raw()).await?;
+    let stamp = stamp.unwrap_or_default();
+    let cached = || shared.lifecycles.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((known, parsed)) = &*cached()
+        && *known == stamp
+    {
+        return Ok(Arc::clone(parsed));
+    }
+    let texts: Vec<String> =
+        db.rows(sql!("load_lifecycles"), Params::new(), |row| Columns::of(row).raw()).await?;
+    let parsed = Arc::new(Lifecycles::from_stored(texts.iter().map(String::as_str))?);
+    *cached() = Some((stamp, Arc::clone(&parsed)));
+    Ok(parsed)
+}
+
+/// Hands over locked rows, and the tombstones of jobs that have none.
+pub(crate) async fn hand_over(
+    db: &Db<'_>,
+    work: &mut Work,
+    ids: &[JobId],
+    rows: Vec<JobRow>,
+) -> Result<()> {
+    let found: BTreeSet<JobId> = rows.iter().map(|row| row.id).collect();
+    let missing: Vec<JobId> = ids.iter().copied().filter(|id| !found.contains(id)).collect();
+    work.load_jobs(rows);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let ids = Params::new().many(missing);
+    work.load_tombstones(
+        db.rows(sql!("load_tombstones"), ids, |row| Columns::of(row).tombstone()).await?,
+    );
+    Ok(())
+}
+
+/// Begins the decisions on some jobs, locked.
+pub(crate) async fn on_jobs(
+    db: &Db<'_>,
+    shared: &Shared,
+    facts: &mut Facts,
+    ids: &[JobId],
+) -> Result<Work> {
+    let rows = facts.lock_jobs(db, shared, ids).await?;
+    let mut work = facts.work(shared);
+    hand_over(db, &mut work, ids, rows).await?;
+    Ok(work)
+}
+
+/// Begins the decisions on reports and settlements; what is known of events is given back too.
+pub(crate) async fn wants(
+    db: &Db<'_>,
+    shared: &Shared,
+    facts: &mut Facts,
+    wants: &SettleWants,
+) -> Result<(Work, BTreeMap<EventId, KnownEvent>)> {
+    let mut work = on_jobs(db, shared, facts, &wants.jobs).await?;
+    let mut known = known(db, &wants.enqueue).await?;
+    if !wants.events.is_empty() {
+        let ids = Params::new().many(wants.events.iter().copied());
+        let found = db.rows(sql!("load_known_events"), ids, |row| {
+            let mut columns = Columns::of(row);
+            let id = EventId::from_uuid(columns.id()?);
+            let topic = columns.text(|text| Topic::new(text))?;
+            let (payload, sequence) = (columns.json()?, columns.raw()?);
+            Ok((id, KnownEvent { topic, payload, sequence }))
+        });
+        known.events.extend(found.await?);
+    }
+    let events = known.events.clone();
+    work.load_known(known);
+    Ok((work, events))
+}
+
+/// What exists under the ids and keys of new jobs.
+pub(crate) async fn known(db: &Db<'_>, wants: &EnqueueWants) -> Result<Known> {
+    let mut known = Known::default();
+    if !wants.ids.is_empty() {
+        let ids = Params::new().many(wants.ids.iter().copied());
+        let found = db.rows(sql!("load_known_jobs"), ids, |row| {
+            let mut columns = Columns::of(row);
+            let id = JobId::from_uuid(columns.id()?);
+            Ok((id, KnownJob { hash: columns.hash()?, state: columns.text(State::parse)? }))
+        });
+        known.jobs.extend(found.await?);
+    }
+    if !wants.keys.is_empty() {
+        let names = Params::new()
+            .many(wants.keys.iter().map(|(scope, _)| scope.as_str()))
+            .many(wants.keys.iter().map(|(_, key)| key.as_str()));
+        known.keys.extend(db.rows(sql!("load_keys"), names, known_key).await?);
+    }
+    if !wants.queues.is_empty() {
+        let names: Vec<&QueueName> = wants.queues.iter().collect();
+        let found = queues(db, &names).await?;
+        known.queue_logs.extend(found.into_iter().map(|queue| (queue.name, queue.log)));
+    }
+    Ok(known)
+}
+
+fn known_key(row: &Row) -> Result<((Scope, IdempotencyKey), KnownKey)> {
+    let mut columns = Columns::of(row);
+    let scope = columns.text(|text| Scope::new(text))?;
+    let key = columns.text(|text| IdempotencyKey::new(text))?;
+    let held = KnownKey {
+        job: JobId::from_uuid(columns.id()?),
+        hash: columns.hash()?,
+        expires_at: columns.maybe_time()?,
+        state: columns.maybe(State::parse)?,
+    };
+    Ok(((scope, key), held))
+}
+
+/// Queues by name, in no order.
+pub(crate) async fn queues(db: &Db<'_>, names: &[&QueueName]) -> Result<Vec<QueueRow>> {
+    let names = Params::new().many(names.iter().map(|name| name.as_str()));
+    db.rows(sql!("load_queues"), names, |row| Columns::of(row).queue()).await
+}
+
+/// What claimed jobs were asked for.
+pub(crate) async fn requests(db: &Db<'_>, jobs: &[JobRow]) -> Result<BTreeMap<JobId, RequestRow>> {
+    let ids = Params::new().many(jobs.iter().map(|job| job.id));
+    let found = db.rows(sql!("load_request"), ids, |row| {
+        let mut columns = Columns::of(row);
+        let job = JobId::from_uuid(columns.id()?);
+        Ok((job, columns.request(job)?))
+    });
+    Ok(found.await?.into_iter().collect())
+}
+
+/// What earlier executions left for claimed jobs.
+pub(crate) async fn checkpoints(db: &Db<'_>, jobs: &[JobRow]) -> Result<BTreeMap<JobId, Json>> {
+    let ids = Params::new().many(jobs.iter().map(|job| job.id));
+    let found = db.rows(sql!("load_checkpoint"), ids, |row| {
+        let mut columns = Columns::of(row);
+        Ok((JobId::from_uuid(columns.id()?), columns.json()?))
+    });
+    Ok(found.await?.into_iter().collect())
+}
+
+/// Which of some jobs have a row, whoever has locked it.
+pub(crate) async fn present_jobs(db: &Db<'_>, ids: &[JobId]) -> Result<BTreeSet<JobId>> {
+    if ids.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let ids = Params::new().many(ids.iter().copied());
+    let found = db.rows(sql!("load_present"), ids, |row| Columns::of(row).id());
+    Ok(found.await?.into_iter().map(JobId::from_uuid).collect())
+}

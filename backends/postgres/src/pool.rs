@@ -1,0 +1,90 @@
+//! Owns the connections: a pool for the verbs, a small lane of its own for heartbeats and settlements
+//! so that nothing can keep a lease from being renewed, and single connections beside both.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use futures_util::Stream;
+use futures_util::stream::poll_fn;
+use leasehold_core::{Error, ErrorKind, Result};
+use tokio_postgres::{AsyncMessage, NoTls};
+
+use crate::error::{self, engine};
+use crate::open::Target;
+
+/// The longest wait for a connection to become free or be made.
+const WAIT: Duration = Duration::from_secs(30);
+/// Connections of the lane.
+const LANE_SIZE: usize = 2;
+
+/// What a single connection hears from its server; it works only while this is polled.
+pub(crate) type Messages =
+    Pin<Box<dyn Stream<Item = Result<AsyncMessage, tokio_postgres::Error>> + Send>>;
+
+/// Which connections a verb takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// The ones all verbs share.
+    Shared,
+    /// The ones kept for who holds a lease.
+    Holders,
+}
+
+/// The connections of one store.
+#[derive(Debug)]
+pub(crate) struct Pools {
+    shared: Pool,
+    holders: Pool,
+}
+
+impl Pools {
+    pub(crate) fn of(target: &Target) -> Result<Self> {
+        Ok(Self { shared: pool(target, target.pool_size)?, holders: pool(target, LANE_SIZE)? })
+    }
+
+    /// Waits for a connection.
+    pub(crate) async fn take(&self, lane: Lane) -> Result<Client> {
+        let pool = match lane {
+            Lane::Shared => &self.shared,
+            Lane::Holders => &self.holders,
+        };
+        pool.get().await.map_err(error::pool)
+    }
+}
+
+fn pool(target: &Target, size: usize) -> Result<Pool> {
+    // A broken connection shows itself by its closed socket; asking the server each time would cost
+    // a round trip.
+    let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = match target.tls.clone() {
+        Some(tls) => Manager::from_config(target.config.clone(), tls, how),
+        None => Manager::from_config(target.config.clone(), NoTls, how),
+    };
+    let pool = Pool::builder(manager)
+        .max_size(size)
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(WAIT))
+        .create_timeout(Some(WAIT))
+        .recycle_timeout(Some(WAIT))
+        .build();
+    pool.map_err(|error| {
+        Error::new(ErrorKind::Unavailable, "open", "the pool cannot be made").with_source(error)
+    })
+}
+
+impl Target {
+    /// Makes a single connection.
+    pub(crate) async fn connect(&self) -> Result<(tokio_postgres::Client, Messages)> {
+        match self.tls.clone() {
+            Some(tls) => {
+                let (client, mut connection) = self.config.connect(tls).await.map_err(engine)?;
+                Ok((client, Box::pin(poll_fn(move |cx| connection.poll_message(cx)))))
+            }
+            None => {
+                let (client, mut connection) = self.config.connect(NoTls).await.map_err(engine)?;
+                Ok((client, Box::pin(poll_fn(move |cx| connection.poll_message(cx)))))
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+-- A page of a subject's jobs by id. Parameters as in find_jobs.sql; $5 is never null.
+select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.priority, j.run_at, j.held,
+  j.again, j.log, j.attempts, j.attempts_max, j.executions, j.claim_version, j.claim_id,
+  j.last_verdict, j.worker_id, j.lease_expires_at, j.heartbeat_at, j.lease_ms, j.step,
+  j.cancel_requested, j.transition_seq, j.event_seq, j.created_at, j.updated_at, j.started_at,
+  j.finished_at,
+  r.payload, r.hash, r.scope, r.key, r.subject, r.subject_version, r.traceparent,
+  o.checkpoint, o.result, o.failure
+from leasehold.requests r
+  join leasehold.jobs j on j.id = r.job_id
+  left join leasehold.outcomes o on o.job_id = j.id
+where r.subject = $5 and r.job_id > $1
+  and ($2::text is null or j.queue = $2) and ($3::text is null or j.state = $3)
+  and ($4::text is null or j.kind = $4)
+order by r.job_id
+limit $6

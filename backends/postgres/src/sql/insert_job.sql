@@ -1,0 +1,17 @@
+-- New jobs. $1 to $30: the columns in their order. Fewer rows: others came first.
+insert into leasehold.jobs (
+  id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
+  attempts, attempts_max, executions, claim_version, claim_id, last_verdict, worker_id,
+  lease_expires_at, heartbeat_at, lease_ms, step, cancel_requested, transition_seq, event_seq,
+  created_at, updated_at, started_at, finished_at
+)
+select *
+from unnest(
+  $1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::smallint[],
+  $8::smallint[], $9::timestamptz[], $10::boolean[], $11::boolean[], $12::boolean[], $13::bigint[],
+  $14::bigint[], $15::bigint[], $16::bigint[], $17::uuid[], $18::text[], $19::uuid[],
+  $20::timestamptz[], $21::timestamptz[], $22::bigint[], $23::bigint[], $24::boolean[],
+  $25::bigint[], $26::bigint[], $27::timestamptz[], $28::timestamptz[], $29::timestamptz[],
+  $30::timestamptz[]
+)
+on conflict (id) do nothing

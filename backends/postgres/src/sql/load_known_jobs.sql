@@ -1,0 +1,9 @@
+-- What exists under the ids of jobs, pruned jobs included. $1 jobs.
+select j.id, r.hash, j.state
+from leasehold.jobs j
+  join leasehold.requests r on r.job_id = j.id
+where j.id = any($1)
+union all
+select job_id, hash, outcome
+from leasehold.tombstones
+where job_id = any($1)

@@ -1,0 +1,4 @@
+-- Every registered lifecycle.
+select definition
+from leasehold.lifecycles
+order by name, revision

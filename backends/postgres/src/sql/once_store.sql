@@ -1,0 +1,8 @@
+-- Stores an answer, in place of one past its end. $1 scope, $2 key, $3 hash, $4 response, $5 now,
+-- $6 its end. No row: one that still counts is there.
+insert into leasehold.records as held (scope, key, hash, response, created_at, expires_at)
+values ($1, $2, $3, $4, $5, $6)
+on conflict (scope, key) do update
+set hash = excluded.hash, response = excluded.response, created_at = excluded.created_at,
+  expires_at = excluded.expires_at
+where held.expires_at <= $5

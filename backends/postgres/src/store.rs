@@ -1,0 +1,315 @@
+//! Owns the store's handle: each of its verbs is begin, join, verb, commit, on a pooled connection,
+//! and is run again where the server says that it has to be.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use deadpool_postgres::Client;
+use futures_util::future::join;
+use leasehold_core::rules::Ids;
+use leasehold_core::{
+    Claim, ClaimRequest, Control, Controlled, Enqueued, Error, ErrorKind, EventClaim,
+    EventClaimRequest, EventFence, EventSettlement, Found, Hints, Limits, NewEvent, NewJob, Once,
+    Page, Progress, PruneRequest, Pruned, Published, Query, ReclaimRequest, Reclaimed, Records,
+    Remembered, RenewRequest, Renewal, Result, Settled, Settlement, Stats, Store,
+};
+use tokio_postgres::{IsolationLevel, Transaction};
+
+use crate::error::{engine, named};
+use crate::joined::Joined;
+use crate::load::Shared;
+use crate::notify::Wakes;
+use crate::open::Target;
+use crate::pool::{Lane, Pools};
+use crate::statement::{self, Db, hook};
+use crate::write::News;
+use crate::{find, migrate, stats};
+
+/// How often a transaction of the store's is run again.
+const RESTARTS_MAX: u32 = 8;
+/// How many connections in a row may turn out to be dead: a whole pool after a server's restart.
+const DEAD_MAX: usize = 20;
+/// Holds in the store's own transactions only. Plans of big arrays look dear to the server's
+/// compiler, which then costs more than the statement.
+const SETTINGS: &str = "set local lock_timeout = '30s'; set local jit = off";
+
+/// A store in a PostgreSQL database, for any number of nodes.
+#[derive(Clone, Debug)]
+pub struct PostgresStore(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Shared,
+    target: Target,
+    pools: Pools,
+    _wakes: Wakes,
+}
+
+/// Where the time and the ids of a store come from.
+pub(crate) struct Origin {
+    pub(crate) limits: Limits,
+    pub(crate) ids: Ids,
+    #[cfg(feature = "lab")]
+    pub(crate) clock: Option<leasehold_core::lab::ManualClock>,
+}
+
+/// Why a try of a transaction gave no answer.
+struct Failed {
+    error: Error,
+    /// Whether the transaction had begun.
+    begun: bool,
+}
+
+impl PostgresStore {
+    /// Opens a database.
+    ///
+    /// # Errors
+    /// As [`crate::open`].
+    pub async fn open(url: &str) -> Result<Self> {
+        Self::open_with(url, Limits::default()).await
+    }
+
+    /// Opens a database with other limits than the documented ones.
+    ///
+    /// # Errors
+    /// As [`crate::open`].
+    pub async fn open_with(url: &str, limits: Limits) -> Result<Self> {
+        let origin = Origin {
+            limits,
+            ids: Ids::random(),
+            #[cfg(feature = "lab")]
+            clock: None,
+        };
+        Self::start(Target::parse(url)?, origin).await
+    }
+
+    pub(crate) async fn start(target: Target, origin: Origin) -> Result<Self> {
+        let pools = Pools::of(&target)?;
+        migrate::migrate(&target, &pools).await?;
+        let (wakes, hints) = Wakes::start(target.clone());
+        let shared = Shared {
+            limits: origin.limits,
+            ids: origin.ids,
+            hints,
+            schema: Arc::clone(&target.schema),
+            #[cfg(feature = "lab")]
+            clock: origin.clock,
+            lifecycles: Mutex::new(None),
+        };
+        Ok(Self(Arc::new(Inner { shared, target, pools, _wakes: wakes })))
+    }
+
+    /// Joins a transaction of the caller's own; the verbs commit or roll back with it.
+    pub fn join<'a>(&'a self, tx: &'a Transaction<'a>) -> Joined<'a> {
+        let shared = &self.0.shared;
+        Joined { db: Db::caller(tx, &shared.schema), shared, news: None }
+    }
+
+    /// How many connections the verbs share; the lane of heartbeats and settlements comes on top.
+    pub fn pool_size(&self) -> usize {
+        self.0.target.pool_size
+    }
+
+    #[cfg(feature = "lab")]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    #[cfg(feature = "lab")]
+    pub(crate) fn target(&self) -> &Target {
+        &self.0.target
+    }
+
+    /// Runs one of the store's own verbs in a transaction, again where the server asks for it.
+    pub(crate) async fn verb<T, F>(&self, operation: &'static str, lane: Lane, verb: F) -> Result<T>
+    where
+        F: AsyncFn(&Joined<'_>) -> Result<T>,
+    {
+        let (mut restarts, mut dead) = (0, 0);
+        loop {
+            let Failed { error, begun } = match self.attempt(lane, &verb).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            if !begun && error.kind() == ErrorKind::Unavailable && dead < DEAD_MAX {
+                dead += 1;
+            } else if error.is_transaction_restart() && restarts < RESTARTS_MAX {
+                restarts += 1;
+                tokio::time::sleep(jittered(restarts)).await;
+            } else if error.is_transaction_restart() {
+                let why = "other transactions came first again and again";
+                return Err(Error::new(ErrorKind::Busy, operation, why).with_source(error));
+            } else {
+                return Err(named(error, operation));
+            }
+        }
+    }
+
+    /// Runs a verb once: begin, verb, commit, wake-ups.
+    async fn attempt<T, F>(&self, lane: Lane, verb: &F) -> Result<T, Failed>
+    where
+        F: AsyncFn(&Joined<'_>) -> Result<T>,
+    {
+        let Inner { shared, target, pools, .. } = &*self.0;
+        let not_begun = |error| Failed { error, begun: false };
+        let in_it = |error| Failed { error, begun: true };
+        let mut client = pools.take(lane).await.map_err(not_begun)?;
+        let begun = begin(&mut client).await.map_err(not_begun)?;
+        let news = News::default();
+        let db = Db::own(&begun, &shared.schema, !target.behind_pooler);
+        let joined = Joined { db, shared, news: Some(&news) };
+        // Both are on the wire before either is answered.
+        let (set, answer) = join(begun.batch_execute(SETTINGS), verb(&joined)).await;
+        let answer = set.map_err(engine).and(answer);
+        match answer {
+            Ok(answer) => {
+                statement::commit(begun).await.map_err(in_it)?;
+                news.send(&shared.hints);
+                Ok(answer)
+            }
+            Err(error) => {
+                let _rolled_back_by_the_server_otherwise = begun.rollback().await;
+                Err(in_it(error))
+            }
+        }
+    }
+
+    /// Runs a verb that answers per item; after damage that one item met, each by itself.
+    async fn items<I, T, F>(
+        &self,
+        operation: &'static str,
+        items: &[I],
+        verb: F,
+    ) -> Result<Vec<Result<T>>>
+    where
+        F: AsyncFn(&Joined<'_>, &[I]) -> Result<Vec<Result<T>>>,
+    {
+        let all =
+            self.verb(operation, Lane::Holders, async |tx: &Joined<'_>| verb(tx, items).await);
+        match all.await {
+            Err(error) if error.kind() == ErrorKind::Corrupt && items.len() > 1 => {}
+            answers => return answers,
+        }
+        let mut answers = Vec::with_capacity(items.len());
+        for item in items {
+            let item = std::slice::from_ref(item);
+            let one = async |tx: &Joined<'_>| verb(tx, item).await;
+            match self.verb(operation, Lane::Holders, one).await {
+                Ok(answer) => answers.extend(answer),
+                Err(error) => answers.push(Err(error)),
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Runs a read as of one instant.
+    pub(crate) async fn read<T, F>(&self, operation: &'static str, read: F) -> Result<T>
+    where
+        F: AsyncFn(&Db<'_>, &Shared) -> Result<T>,
+    {
+        let Inner { shared, target, pools, .. } = &*self.0;
+        let run = async || {
+            let mut client = pools.take(Lane::Shared).await?;
+            let builder = client.build_transaction().read_only(true);
+            let begun = builder.isolation_level(IsolationLevel::RepeatableRead).start().await;
+            let begun = begun.map_err(engine)?;
+            let db = Db::own(&begun, &shared.schema, !target.behind_pooler);
+            let found = read(&db, shared).await;
+            let _nothing_was_written = begun.rollback().await;
+            found
+        };
+        run().await.map_err(|error| named(error, operation))
+    }
+}
+
+async fn begin(client: &mut Client) -> Result<deadpool_postgres::Transaction<'_>> {
+    hook("begin");
+    let begun =
+        client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await;
+    hook("begin");
+    begun.map_err(engine)
+}
+
+/// A pause before a transaction is run again, longer each time and never the same for two.
+fn jittered(tries: u32) -> Duration {
+    let [random, ..] = *uuid::Uuid::new_v4().as_bytes();
+    Duration::from_micros(u64::from(random) * 40 * (1 << tries.min(6)))
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Result<Enqueued>>> {
+        self.verb("enqueue", Lane::Shared, async |tx: &Joined<'_>| tx.enqueue(&jobs).await).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>> {
+        self.verb("claim", Lane::Shared, async |tx: &Joined<'_>| tx.claim(&request).await).await
+    }
+
+    async fn renew(&self, request: RenewRequest) -> Result<Vec<Renewal>> {
+        self.verb("renew", Lane::Holders, async |tx: &Joined<'_>| tx.renew(&request).await).await
+    }
+
+    async fn progress(&self, reports: Vec<Progress>) -> Result<Vec<Result<()>>> {
+        let verb = async |tx: &Joined<'_>, items: &[Progress]| tx.progress(items).await;
+        self.items("progress", &reports, verb).await
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Result<Settled>>> {
+        let verb = async |tx: &Joined<'_>, items: &[Settlement]| tx.settle(items).await;
+        self.items("settle", &settlements, verb).await
+    }
+
+    async fn reclaim(&self, request: ReclaimRequest) -> Result<Reclaimed> {
+        self.verb("reclaim", Lane::Shared, async |tx: &Joined<'_>| tx.reclaim(&request).await).await
+    }
+
+    async fn publish(&self, events: Vec<NewEvent>) -> Result<Vec<Published>> {
+        self.verb("publish", Lane::Shared, async |tx: &Joined<'_>| tx.publish(&events).await).await
+    }
+
+    async fn claim_events(&self, request: EventClaimRequest) -> Result<Vec<EventClaim>> {
+        let verb = async |tx: &Joined<'_>| tx.claim_events(&request).await;
+        self.verb("claim events", Lane::Shared, verb).await
+    }
+
+    async fn renew_events(&self, request: RenewRequest<EventFence>) -> Result<Vec<Renewal>> {
+        let verb = async |tx: &Joined<'_>| tx.renew_events(&request).await;
+        self.verb("renew", Lane::Holders, verb).await
+    }
+
+    async fn settle_events(&self, settlements: Vec<EventSettlement>) -> Result<Vec<Result<()>>> {
+        let verb = async |tx: &Joined<'_>, items: &[EventSettlement]| tx.settle_events(items).await;
+        self.items("settle", &settlements, verb).await
+    }
+
+    async fn control(&self, act: Control) -> Result<Controlled> {
+        self.verb("control", Lane::Shared, async |tx: &Joined<'_>| tx.control(&act).await).await
+    }
+
+    async fn find(&self, query: Query) -> Result<Page<Found>> {
+        let read = async |db: &Db<'_>, shared: &Shared| find::find(db, shared, &query).await;
+        self.read("find", read).await
+    }
+
+    async fn stats(&self) -> Result<Stats> {
+        self.read("stats", async |db: &Db<'_>, shared: &Shared| stats::stats(db, shared).await)
+            .await
+    }
+
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned> {
+        self.verb("prune", Lane::Shared, async |tx: &Joined<'_>| tx.prune(&request).await).await
+    }
+
+    fn hints(&self) -> Hints {
+        self.0.shared.hints.clone()
+    }
+}
+
+#[async_trait]
+impl Records for PostgresStore {
+    async fn once(&self, request: Once) -> Result<Remembered> {
+        self.verb("once", Lane::Shared, async |tx: &Joined<'_>| tx.once(&request).await).await
+    }
+}
