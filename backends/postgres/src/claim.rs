@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use leasehold_core::row::{JobRow, QueueRow};
 use leasehold_core::rules::{Work, claim_order, queues_once, room};
 use leasehold_core::{
@@ -13,7 +14,7 @@ use leasehold_core::{
 use crate::bind::Params;
 use crate::deliver;
 use crate::error::corrupt;
-use crate::joined::Joined;
+use crate::joined::{Joined, Verb};
 use crate::load::{self, Facts};
 use crate::row::Columns;
 use crate::statement::{Db, Sql, sql};
@@ -32,55 +33,52 @@ struct Taking<'a> {
     had: usize,
 }
 
-impl Joined<'_> {
-    pub(crate) async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
-        request.check()?;
-        self.verb("claim", async |facts: &Facts| {
-            let names = queues_once(&request.queues);
-            let mut taking = Taking {
-                joined: self,
-                facts: facts.clone(),
-                request,
-                queues: BTreeMap::new(),
-                rows: Vec::new(),
-                had: 0,
-            };
-            if request.repeat {
-                for name in &names {
-                    taking.again(name).await?;
-                }
-            }
-            taking.look_up(&names).await?;
-            for name in &names {
-                taking.fill_from(name).await?;
-            }
-            taking.finish().await
-        })
-        .await
-    }
+#[async_trait]
+impl Verb for ClaimRequest {
+    const NAME: &'static str = "claim";
+    type Answer = Vec<Claim>;
 
-    pub(crate) async fn reclaim(&self, request: &ReclaimRequest) -> Result<Reclaimed> {
-        self.verb("reclaim", async |facts: &Facts| {
-            let mut work = facts.work(self.shared);
-            let mut done = Reclaimed::default();
-            match &request.what {
-                Reclaimable::Jobs(queues) => {
-                    let found = expired(&self.db, facts, queues.as_deref(), request.limit).await?;
-                    done.jobs = reclaim_rows(&mut work, found)?;
-                    done.jobs.sort_unstable();
-                }
-                Reclaimable::Events(topics) => {
-                    let topics = topics.as_deref();
-                    deliver::reclaim(&self.db, facts, &mut work, topics, request.limit)
-                        .await?
-                        .count(&work, &mut done);
-                }
-                _ => {}
+    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Self::Answer> {
+        self.check()?;
+        let names = queues_once(&self.queues);
+        let (queues, rows) = (BTreeMap::new(), Vec::new());
+        let mut taking = Taking { joined: tx, facts, request: self, queues, rows, had: 0 };
+        if self.repeat {
+            for name in &names {
+                taking.again(name).await?;
             }
-            self.write(work).await?;
-            Ok(done)
-        })
-        .await
+        }
+        taking.look_up(&names).await?;
+        for name in &names {
+            taking.fill_from(name).await?;
+        }
+        taking.finish().await
+    }
+}
+
+#[async_trait]
+impl Verb for ReclaimRequest {
+    const NAME: &'static str = "reclaim";
+    type Answer = Reclaimed;
+
+    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Self::Answer> {
+        let mut work = facts.work(tx.shared);
+        let mut done = Reclaimed::default();
+        match &self.what {
+            Reclaimable::Jobs(queues) => {
+                let found = expired(&tx.db, &facts, queues.as_deref(), self.limit).await?;
+                done.jobs = reclaim_rows(&mut work, found)?;
+                done.jobs.sort_unstable();
+            }
+            Reclaimable::Events(topics) => {
+                let topics = topics.as_deref();
+                let back = deliver::reclaim(&tx.db, &facts, &mut work, topics, self.limit).await?;
+                back.count(&work, &mut done);
+            }
+            _ => {}
+        }
+        tx.write(work).await?;
+        Ok(done)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Owns acts of control: settings are compared and written here, acts on a job or event are rules of
 //! the contract.
 
+use async_trait::async_trait;
 use leasehold_core::row::QueueRow;
 use leasehold_core::rules::Work;
 use leasehold_core::{
@@ -9,17 +10,23 @@ use leasehold_core::{
 
 use crate::bind::Params;
 use crate::error::corrupt;
-use crate::joined::Joined;
+use crate::joined::{Joined, Verb};
 use crate::load::{self, Facts};
 use crate::row::Columns;
 use crate::statement::{Db, sql};
 use crate::write;
 
-impl Joined<'_> {
-    pub(crate) async fn control(&self, act: &Control) -> Result<Controlled> {
-        self.verb("control", async |facts: &Facts| self.act(facts, act).await).await
-    }
+#[async_trait]
+impl Verb for Control {
+    const NAME: &'static str = "control";
+    type Answer = Controlled;
 
+    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Controlled> {
+        tx.act(&facts, self).await
+    }
+}
+
+impl Joined<'_> {
     async fn act(&self, facts: &Facts, act: &Control) -> Result<Controlled> {
         match act {
             Control::Pause(queue) => self.set_queue(facts, queue, |row| row.paused = true).await,

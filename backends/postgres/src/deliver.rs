@@ -3,14 +3,16 @@
 
 use std::collections::BTreeSet;
 
+use async_trait::async_trait;
 use leasehold_core::row::EventRow;
 use leasehold_core::rules::Work;
 use leasehold_core::{
-    EventClaim, EventClaimRequest, EventId, EventState, Reclaimed, Result, Topic,
+    EventClaim, EventClaimRequest, EventFence, EventId, EventSettlement, EventState, LostReason,
+    Reclaimed, RenewRequest, Renewal, Result, Topic,
 };
 
 use crate::bind::Params;
-use crate::joined::Joined;
+use crate::joined::{Joined, Verb, sorted};
 use crate::load::Facts;
 use crate::row::Columns;
 use crate::statement::{Db, Sql, sql};
@@ -29,11 +31,6 @@ impl TakenBack {
             }
         }
     }
-}
-
-/// Which of some events have a row, whoever has locked it.
-pub(crate) async fn present(db: &Db<'_>, ids: &[EventId]) -> Result<BTreeSet<EventId>> {
-    those(db, sql!("load_present_events"), ids).await
 }
 
 /// Which of some events have no earlier one of their key still to go.
@@ -65,36 +62,76 @@ pub(crate) async fn reclaim(
     Ok(TakenBack(taken.collect()))
 }
 
-impl Joined<'_> {
-    pub(crate) async fn claim_events(
-        &self,
-        request: &EventClaimRequest,
-    ) -> Result<Vec<EventClaim>> {
-        request.check()?;
-        self.verb("claim events", async |facts: &Facts| {
-            let mut work = facts.work(self.shared);
-            let topics = request.topics.as_deref();
-            let (db, now, limit) = (&self.db, facts.now, request.limit);
-            let mut found = event_rows(db, sql!("event_candidates"), facts, topics, limit).await?;
-            if found.len() < limit {
-                let back = reclaim(db, facts, &mut work, topics, limit).await?;
-                // A replay may have put an earlier one of its key before it.
-                let first = firsts(db, &back.0).await?;
-                let due = |row: &&EventRow| {
-                    row.state == EventState::Waiting && row.run_at <= now && first.contains(&row.id)
-                };
-                found.extend(back.0.iter().filter_map(|id| work.event(*id)).filter(due).cloned());
-            }
-            found.sort_by_key(|row| (row.run_at, row.id));
-            found.truncate(limit);
-            let fresh = found.iter().filter(|row| work.event(row.id).is_none());
-            work.load_events(fresh.cloned().collect::<Vec<_>>());
-            let claims =
-                found.iter().map(|row| work.claim_event(row.id, request)).collect::<Result<_>>()?;
-            self.write(work).await?;
-            Ok(claims)
-        })
-        .await
+#[async_trait]
+impl Verb for EventClaimRequest {
+    const NAME: &'static str = "claim events";
+    type Answer = Vec<EventClaim>;
+
+    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Self::Answer> {
+        self.check()?;
+        let mut work = facts.work(tx.shared);
+        let topics = self.topics.as_deref();
+        let (db, now, limit) = (&tx.db, facts.now, self.limit);
+        let mut found = event_rows(db, sql!("event_candidates"), &facts, topics, limit).await?;
+        if found.len() < limit {
+            let back = reclaim(db, &facts, &mut work, topics, limit).await?;
+            // A replay may have put an earlier one of its key before it.
+            let first = firsts(db, &back.0).await?;
+            let due = |row: &&EventRow| {
+                row.state == EventState::Waiting && row.run_at <= now && first.contains(&row.id)
+            };
+            found.extend(back.0.iter().filter_map(|id| work.event(*id)).filter(due).cloned());
+        }
+        found.sort_by_key(|row| (row.run_at, row.id));
+        found.truncate(limit);
+        let fresh = found.iter().filter(|row| work.event(row.id).is_none());
+        work.load_events(fresh.cloned().collect::<Vec<_>>());
+        let claims =
+            found.iter().map(|row| work.claim_event(row.id, self)).collect::<Result<_>>()?;
+        tx.write(work).await?;
+        Ok(claims)
+    }
+}
+
+#[async_trait]
+impl Verb for RenewRequest<EventFence> {
+    const NAME: &'static str = "renew";
+    type Answer = Vec<Renewal>;
+
+    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<Self::Answer> {
+        tx.shared.limits.check_batch(Self::NAME, self.fences.len())?;
+        let ids = sorted(self.fences.iter().map(|fence| fence.event()));
+        let rows = facts.lock_free_events(&tx.db, tx.shared, &ids).await?;
+        let mut work = facts.work(tx.shared);
+        work.load_events(rows);
+        let absent: Vec<EventId> =
+            ids.iter().copied().filter(|id| work.event(*id).is_none()).collect();
+        let held = those(&tx.db, sql!("load_present_events"), &absent).await?;
+        let renew = |fence: &EventFence| match held.contains(&fence.event()) {
+            true if fence.epoch() != facts.epoch => Renewal::Lost(LostReason::EpochRaised),
+            true => Renewal::Locked,
+            false => work.renew_event(fence, self),
+        };
+        let answers = self.fences.iter().map(renew).collect();
+        tx.write(work).await?;
+        Ok(answers)
+    }
+}
+
+#[async_trait]
+impl Verb for [EventSettlement] {
+    const NAME: &'static str = "settle";
+    type Answer = Vec<Result<()>>;
+
+    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<Self::Answer> {
+        tx.shared.limits.check_batch(Self::NAME, self.len())?;
+        let ids = sorted(self.iter().map(|item| item.fence.event()));
+        let rows = facts.lock_events(&tx.db, tx.shared, &ids).await?;
+        let mut work = facts.work(tx.shared);
+        work.load_events(rows);
+        let answers = self.iter().map(|item| work.settle_event(item)).collect();
+        tx.write(work).await?;
+        Ok(answers)
     }
 }
 

@@ -1,18 +1,17 @@
 //! Owns the verbs inside a transaction that somebody else began and will end: the caller's own, or
 //! one of the store's. Sends no wake-up and commits nothing.
 
+use async_trait::async_trait;
 use leasehold_core::rules::{EnqueueWants, Known, SettleWants, Work};
 use leasehold_core::{
-    Enqueued, Error, ErrorKind, EventFence, EventId, EventSettlement, JobId, LostReason, NewEvent,
-    NewJob, Once, Progress, Published, Remembered, RenewRequest, Renewal, Result, Settled,
-    Settlement,
+    Enqueued, Error, ErrorKind, Fence, JobId, LostReason, NewEvent, NewJob, Once, Progress,
+    Published, Remembered, RenewRequest, Renewal, Result, Settled, Settlement,
 };
 
 use crate::error::{is_lost_race, named};
 use crate::load::{self, Facts, Shared};
 use crate::statement::Db;
 use crate::write::{self, News};
-use crate::{deliver, once};
 
 /// How often a verb is planned anew because another transaction came first.
 const PLANS_MAX: u32 = 5;
@@ -31,22 +30,23 @@ pub struct Joined<'a> {
     pub(crate) news: Option<&'a News>,
 }
 
+/// One verb: its name, what it answers, and what it does inside a transaction.
+#[async_trait]
+pub(crate) trait Verb: Send + Sync {
+    const NAME: &'static str;
+    type Answer: Send;
+
+    /// Decides and writes; the facts are the transaction's.
+    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Self::Answer>;
+}
+
 impl Joined<'_> {
     /// Adds jobs. Send [`Enqueued::wake`] after the commit, or pick-up takes up to one poll.
     ///
     /// # Errors
     /// As `Store::enqueue`.
     pub async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Result<Enqueued>>> {
-        self.verb("enqueue", async |facts: &Facts| {
-            let mut work = facts.work(self.shared);
-            work.check_new_jobs(jobs)?;
-            work.load_known(load::known(&self.db, &EnqueueWants::of(jobs)).await?);
-            let hints = &self.shared.hints;
-            let answers = jobs.iter().map(|job| work.enqueue(job, hints)).collect();
-            self.write(work).await?;
-            Ok(answers)
-        })
-        .await
+        self.run(jobs).await
     }
 
     /// Adds events to the outbox.
@@ -54,19 +54,7 @@ impl Joined<'_> {
     /// # Errors
     /// As `Store::publish`.
     pub async fn publish(&self, events: &[NewEvent]) -> Result<Vec<Published>> {
-        self.verb("publish", async |facts: &Facts| {
-            let wants = SettleWants::of_events(events);
-            let mut facts = facts.clone();
-            let (mut work, before) = load::wants(&self.db, self.shared, &mut facts, &wants).await?;
-            let mut known = Known::default();
-            known.events = before;
-            work.publish(events)?;
-            let now = work.now();
-            let mut changes = work.into_changes();
-            write::changes(&self.db, self.news, now, &mut changes).await?;
-            Ok(Work::published(events, &changes.events_new, &known))
-        })
-        .await
+        self.run(events).await
     }
 
     /// Stores reports of progress.
@@ -74,16 +62,7 @@ impl Joined<'_> {
     /// # Errors
     /// As `Store::progress`.
     pub async fn progress(&self, reports: &[Progress]) -> Result<Vec<Result<()>>> {
-        self.verb("progress", async |facts: &Facts| {
-            self.shared.limits.check_batch("progress", reports.len())?;
-            let wants = SettleWants::of_progress(reports);
-            let (mut work, _) =
-                load::wants(&self.db, self.shared, &mut facts.clone(), &wants).await?;
-            let answers = reports.iter().map(|report| work.progress(report)).collect();
-            self.write(work).await?;
-            Ok(answers)
-        })
-        .await
+        self.run(reports).await
     }
 
     /// Ends claims.
@@ -91,16 +70,7 @@ impl Joined<'_> {
     /// # Errors
     /// As `Store::settle`.
     pub async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Result<Settled>>> {
-        self.verb("settle", async |facts: &Facts| {
-            self.shared.limits.check_batch("settle", settlements.len())?;
-            let wants = SettleWants::of(settlements);
-            let (mut work, _) =
-                load::wants(&self.db, self.shared, &mut facts.clone(), &wants).await?;
-            let answers = settlements.iter().map(|item| work.settle(item)).collect();
-            self.write(work).await?;
-            Ok(answers)
-        })
-        .await
+        self.run(settlements).await
     }
 
     /// Ends one claim; a lost fence is an error, so that `?` rolls the caller back.
@@ -118,72 +88,7 @@ impl Joined<'_> {
     /// # Errors
     /// As `Records::once`.
     pub async fn once(&self, request: &Once) -> Result<Remembered> {
-        let run = async |facts: &Facts| once::once(&self.db, self.shared, facts, request).await;
-        self.verb("once", run).await
-    }
-
-    pub(crate) async fn renew(&self, request: &RenewRequest) -> Result<Vec<Renewal>> {
-        self.verb("renew", async |facts: &Facts| {
-            self.shared.limits.check_batch("renew", request.fences.len())?;
-            let ids = sorted(request.fences.iter().map(|fence| fence.job()));
-            let mut facts = facts.clone();
-            let rows = facts.lock_free_jobs(&self.db, self.shared, &ids).await?;
-            let mut work = facts.work(self.shared);
-            load::hand_over(&self.db, &mut work, &ids, rows).await?;
-            let gone = |id: &JobId| work.job(*id).is_none();
-            let held: Vec<JobId> = ids.iter().copied().filter(gone).collect();
-            let held = load::present_jobs(&self.db, &held).await?;
-            let renew = |fence: &leasehold_core::Fence| match held.contains(&fence.job()) {
-                true if fence.epoch() != facts.epoch => Renewal::Lost(LostReason::EpochRaised),
-                true => Renewal::Locked,
-                false => work.renew(fence, request),
-            };
-            let answers = request.fences.iter().map(renew).collect();
-            self.write(work).await?;
-            Ok(answers)
-        })
-        .await
-    }
-
-    pub(crate) async fn renew_events(
-        &self,
-        request: &RenewRequest<EventFence>,
-    ) -> Result<Vec<Renewal>> {
-        self.verb("renew", async |facts: &Facts| {
-            self.shared.limits.check_batch("renew", request.fences.len())?;
-            let ids = sorted(request.fences.iter().map(|fence| fence.event()));
-            let mut facts = facts.clone();
-            let rows = facts.lock_free_events(&self.db, self.shared, &ids).await?;
-            let mut work = facts.work(self.shared);
-            work.load_events(rows);
-            let gone = |id: &EventId| work.event(*id).is_none();
-            let held: Vec<EventId> = ids.iter().copied().filter(gone).collect();
-            let held = deliver::present(&self.db, &held).await?;
-            let renew = |fence: &EventFence| match held.contains(&fence.event()) {
-                true if fence.epoch() != facts.epoch => Renewal::Lost(LostReason::EpochRaised),
-                true => Renewal::Locked,
-                false => work.renew_event(fence, request),
-            };
-            let answers = request.fences.iter().map(renew).collect();
-            self.write(work).await?;
-            Ok(answers)
-        })
-        .await
-    }
-
-    pub(crate) async fn settle_events(&self, items: &[EventSettlement]) -> Result<Vec<Result<()>>> {
-        self.verb("settle", async |facts: &Facts| {
-            self.shared.limits.check_batch("settle", items.len())?;
-            let ids = sorted(items.iter().map(|item| item.fence.event()));
-            let mut facts = facts.clone();
-            let rows = facts.lock_events(&self.db, self.shared, &ids).await?;
-            let mut work = facts.work(self.shared);
-            work.load_events(rows);
-            let answers = items.iter().map(|item| work.settle_event(item)).collect();
-            self.write(work).await?;
-            Ok(answers)
-        })
-        .await
+        self.run(request).await
     }
 
     /// Writes what a verb decided.
@@ -193,31 +98,26 @@ impl Joined<'_> {
     }
 
     /// Runs a verb: facts first, whole or not at all, errors under the verb's name.
-    pub(crate) async fn verb<T, F>(&self, operation: &'static str, run: F) -> Result<T>
-    where
-        F: AsyncFn(&Facts) -> Result<T>,
-    {
-        let mut answer = self.whole(&run).await;
+    pub(crate) async fn run<V: Verb + ?Sized>(&self, verb: &V) -> Result<V::Answer> {
+        let mut answer = self.whole(verb).await;
         for _ in 1..PLANS_MAX {
             match &answer {
+                // The store's own transactions are run again as a whole.
                 Err(error) if self.news.is_none() && is_lost_race(error) => {}
                 _ => break,
             }
-            answer = self.whole(&run).await;
+            answer = self.whole(verb).await;
         }
-        answer.map_err(|error| named(error, operation))
+        answer.map_err(|error| named(error, V::NAME))
     }
 
-    async fn whole<T, F>(&self, run: &F) -> Result<T>
-    where
-        F: AsyncFn(&Facts) -> Result<T>,
-    {
+    async fn whole<V: Verb + ?Sized>(&self, verb: &V) -> Result<V::Answer> {
         if self.news.is_some() {
-            return run(&Facts::load(&self.db, self.shared).await?).await;
+            return verb.on(self, Facts::load(&self.db, self.shared).await?).await;
         }
         self.db.batch("savepoint", "savepoint leasehold_verb").await?;
         let answer = match Facts::load(&self.db, self.shared).await {
-            Ok(facts) => run(&facts).await,
+            Ok(facts) => verb.on(self, facts).await,
             Err(error) => Err(error),
         };
         let end = match &answer {
@@ -229,7 +129,96 @@ impl Joined<'_> {
     }
 }
 
-fn sorted<Id: Ord>(ids: impl Iterator<Item = Id>) -> Vec<Id> {
+#[async_trait]
+impl Verb for [NewJob] {
+    const NAME: &'static str = "enqueue";
+    type Answer = Vec<Result<Enqueued>>;
+
+    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Self::Answer> {
+        let mut work = facts.work(tx.shared);
+        work.check_new_jobs(self)?;
+        work.load_known(load::known(&tx.db, &EnqueueWants::of(self)).await?);
+        let hints = &tx.shared.hints;
+        let answers = self.iter().map(|job| work.enqueue(job, hints)).collect();
+        tx.write(work).await?;
+        Ok(answers)
+    }
+}
+
+#[async_trait]
+impl Verb for [NewEvent] {
+    const NAME: &'static str = "publish";
+    type Answer = Vec<Published>;
+
+    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<Self::Answer> {
+        let wants = SettleWants::of_events(self);
+        let (mut work, before) = load::wants(&tx.db, tx.shared, &mut facts, &wants).await?;
+        let mut known = Known::default();
+        known.events = before;
+        work.publish(self)?;
+        let now = work.now();
+        let mut changes = work.into_changes();
+        write::changes(&tx.db, tx.news, now, &mut changes).await?;
+        Ok(Work::published(self, &changes.events_new, &known))
+    }
+}
+
+#[async_trait]
+impl Verb for [Progress] {
+    const NAME: &'static str = "progress";
+    type Answer = Vec<Result<()>>;
+
+    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<Self::Answer> {
+        tx.shared.limits.check_batch(Self::NAME, self.len())?;
+        let wants = SettleWants::of_progress(self);
+        let (mut work, _) = load::wants(&tx.db, tx.shared, &mut facts, &wants).await?;
+        let answers = self.iter().map(|report| work.progress(report)).collect();
+        tx.write(work).await?;
+        Ok(answers)
+    }
+}
+
+#[async_trait]
+impl Verb for [Settlement] {
+    const NAME: &'static str = "settle";
+    type Answer = Vec<Result<Settled>>;
+
+    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<Self::Answer> {
+        tx.shared.limits.check_batch(Self::NAME, self.len())?;
+        let wants = SettleWants::of(self);
+        let (mut work, _) = load::wants(&tx.db, tx.shared, &mut facts, &wants).await?;
+        let answers = self.iter().map(|item| work.settle(item)).collect();
+        tx.write(work).await?;
+        Ok(answers)
+    }
+}
+
+#[async_trait]
+impl Verb for RenewRequest {
+    const NAME: &'static str = "renew";
+    type Answer = Vec<Renewal>;
+
+    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<Self::Answer> {
+        tx.shared.limits.check_batch(Self::NAME, self.fences.len())?;
+        let ids = sorted(self.fences.iter().map(|fence| fence.job()));
+        let rows = facts.lock_free_jobs(&tx.db, tx.shared, &ids).await?;
+        let mut work = facts.work(tx.shared);
+        load::hand_over(&tx.db, &mut work, &ids, rows).await?;
+        let absent: Vec<JobId> = ids.iter().copied().filter(|id| work.job(*id).is_none()).collect();
+        let held = load::present_jobs(&tx.db, &absent).await?;
+        let renew = |fence: &Fence| match held.contains(&fence.job()) {
+            true if fence.epoch() != facts.epoch => Renewal::Lost(LostReason::EpochRaised),
+            true => Renewal::Locked,
+            false => work.renew(fence, self),
+        };
+        let answers = self.fences.iter().map(renew).collect();
+        tx.write(work).await?;
+        Ok(answers)
+    }
+}
+
+/// A set of ids in the order in which rows are locked.
+pub(crate) fn sorted<Id: Ord>(ids: impl Iterator<Item = Id>) -> Vec<Id> {
     let mut ids: Vec<Id> = ids.collect();
     ids.sort_unstable();
     ids.dedup();

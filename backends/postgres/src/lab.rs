@@ -18,7 +18,7 @@ use crate::error::{corrupt, engine, named};
 use crate::open::Target;
 use crate::schema::Schema;
 use crate::statement::{Db, sql};
-use crate::store::{Origin, PostgresStore};
+use crate::store::{Origin, PostgresStore, snapshot};
 
 impl PostgresStore {
     /// Opens a store under test in a schema that is made anew: its ids are numbered, ids may lie at
@@ -43,13 +43,13 @@ impl PostgresStore {
         }
         let mut limits = Limits::default();
         limits.id_skew_max = None;
-        let clock = start.map(ManualClock::at);
-        let store = Self::start(target, Origin { limits, ids: Ids::numbered(), clock }).await?;
-        store
-            .verb("lab", crate::pool::Lane::Shared, async |tx: &crate::joined::Joined<'_>| {
-                tx.db.execute(sql!("lab_table"), Params::new()).await
-            })
-            .await?;
+        let origin = Origin { limits, ids: Ids::numbered(), clock: start.map(ManualClock::at) };
+        let store = Self::start(target, origin).await?;
+        let mut client = store.reader().await?;
+        let begun = client.transaction().await.map_err(engine)?;
+        store.db(&begun).execute(sql!("lab_table"), Params::new()).await?;
+        begun.commit().await.map_err(engine)?;
+        drop(client);
         Ok(store)
     }
 
@@ -116,7 +116,9 @@ impl LabStore for PostgresStore {
     }
 
     async fn dump(&self) -> Result<Dump> {
-        self.read("dump", async |db: &Db<'_>, _: &crate::load::Shared| dump(db).await).await
+        let mut client = self.reader().await?;
+        let begun = snapshot(&mut client).await?;
+        dump(&self.db(&begun)).await
     }
 
     async fn play(&self, script: Vec<Step>, ending: Ending) -> Result<Vec<Reply>> {

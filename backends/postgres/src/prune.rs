@@ -2,34 +2,36 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use leasehold_core::row::QueueRow;
 use leasehold_core::{EventState, JobId, PruneRequest, Pruned, Result, State, Timestamp};
 
 use crate::bind::Params;
 use crate::find;
-use crate::joined::Joined;
+use crate::joined::{Joined, Verb};
 use crate::load::Facts;
 use crate::row::Columns;
 use crate::statement::{Db, sql};
 
 const ENDED: [State; 4] = [State::Succeeded, State::Failed, State::DeadLetter, State::Cancelled];
 
-impl Joined<'_> {
-    pub(crate) async fn prune(&self, request: &PruneRequest) -> Result<Pruned> {
-        request.check()?;
-        self.verb("prune", async |facts: &Facts| {
-            let db = &self.db;
-            let until = |at: Timestamp| Params::new().one(at).one(request.limit);
-            let tombstones = facts.now.minus(self.shared.limits.tombstone_ttl);
-            let mut done = Pruned::default();
-            done.keys = db.execute(sql!("prune_keys"), until(facts.now)).await?;
-            done.tombstones = db.execute(sql!("prune_tombstones"), until(tombstones)).await?;
-            done.records = db.execute(sql!("prune_records"), until(facts.now)).await?;
-            done.events = events(db, facts, request).await?;
-            done.jobs = jobs(db, facts, request).await?;
-            Ok(done)
-        })
-        .await
+#[async_trait]
+impl Verb for PruneRequest {
+    const NAME: &'static str = "prune";
+    type Answer = Pruned;
+
+    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Pruned> {
+        self.check()?;
+        let db = &tx.db;
+        let until = |at: Timestamp| Params::new().one(at).one(self.limit);
+        let tombstones = facts.now.minus(tx.shared.limits.tombstone_ttl);
+        let mut done = Pruned::default();
+        done.keys = db.execute(sql!("prune_keys"), until(facts.now)).await?;
+        done.tombstones = db.execute(sql!("prune_tombstones"), until(tombstones)).await?;
+        done.records = db.execute(sql!("prune_records"), until(facts.now)).await?;
+        done.events = events(db, &facts, self).await?;
+        done.jobs = jobs(db, &facts, self).await?;
+        Ok(done)
     }
 }
 

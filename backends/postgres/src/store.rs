@@ -17,7 +17,7 @@ use leasehold_core::{
 use tokio_postgres::{IsolationLevel, Transaction};
 
 use crate::error::{engine, named};
-use crate::joined::Joined;
+use crate::joined::{Joined, Verb};
 use crate::load::Shared;
 use crate::notify::Wakes;
 use crate::open::Target;
@@ -121,14 +121,11 @@ impl PostgresStore {
         &self.0.target
     }
 
-    /// Runs one of the store's own verbs in a transaction, again where the server asks for it.
-    pub(crate) async fn verb<T, F>(&self, operation: &'static str, lane: Lane, verb: F) -> Result<T>
-    where
-        F: AsyncFn(&Joined<'_>) -> Result<T>,
-    {
+    /// Runs a verb in a transaction of the store's, again where the server asks for it.
+    pub(crate) async fn run<V: Verb + ?Sized>(&self, lane: Lane, verb: &V) -> Result<V::Answer> {
         let (mut restarts, mut dead) = (0, 0);
         loop {
-            let Failed { error, begun } = match self.attempt(lane, &verb).await {
+            let Failed { error, begun } = match self.attempt(lane, verb).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
@@ -139,63 +136,49 @@ impl PostgresStore {
                 tokio::time::sleep(jittered(restarts)).await;
             } else if error.is_transaction_restart() {
                 let why = "other transactions came first again and again";
-                return Err(Error::new(ErrorKind::Busy, operation, why).with_source(error));
+                return Err(Error::new(ErrorKind::Busy, V::NAME, why).with_source(error));
             } else {
-                return Err(named(error, operation));
+                return Err(named(error, V::NAME));
             }
         }
     }
 
     /// Runs a verb once: begin, verb, commit, wake-ups.
-    async fn attempt<T, F>(&self, lane: Lane, verb: &F) -> Result<T, Failed>
-    where
-        F: AsyncFn(&Joined<'_>) -> Result<T>,
-    {
+    async fn attempt<V: Verb + ?Sized>(&self, lane: Lane, verb: &V) -> Result<V::Answer, Failed> {
         let Inner { shared, target, pools, .. } = &*self.0;
-        let not_begun = |error| Failed { error, begun: false };
-        let in_it = |error| Failed { error, begun: true };
-        let mut client = pools.take(lane).await.map_err(not_begun)?;
-        let begun = begin(&mut client).await.map_err(not_begun)?;
+        let failed = |error| Failed { error, begun: true };
+        let mut client = pools.take(lane).await.map_err(failed)?;
+        let begun = begin(&mut client).await.map_err(|error| Failed { error, begun: false })?;
         let news = News::default();
         let db = Db::own(&begun, &shared.schema, !target.behind_pooler);
         let joined = Joined { db, shared, news: Some(&news) };
         // Both are on the wire before either is answered.
-        let (set, answer) = join(begun.batch_execute(SETTINGS), verb(&joined)).await;
-        let answer = set.map_err(engine).and(answer);
-        match answer {
+        let (set, answer) = join(begun.batch_execute(SETTINGS), joined.run(verb)).await;
+        match set.map_err(engine).and(answer) {
             Ok(answer) => {
-                statement::commit(begun).await.map_err(in_it)?;
+                statement::commit(begun).await.map_err(failed)?;
                 news.send(&shared.hints);
                 Ok(answer)
             }
             Err(error) => {
-                let _rolled_back_by_the_server_otherwise = begun.rollback().await;
-                Err(in_it(error))
+                let _lost_connections_roll_back_too = begun.rollback().await;
+                Err(failed(error))
             }
         }
     }
 
     /// Runs a verb that answers per item; after damage that one item met, each by itself.
-    async fn items<I, T, F>(
-        &self,
-        operation: &'static str,
-        items: &[I],
-        verb: F,
-    ) -> Result<Vec<Result<T>>>
+    async fn items<I, T>(&self, items: &[I]) -> Result<Vec<Result<T>>>
     where
-        F: AsyncFn(&Joined<'_>, &[I]) -> Result<Vec<Result<T>>>,
+        [I]: Verb<Answer = Vec<Result<T>>>,
     {
-        let all =
-            self.verb(operation, Lane::Holders, async |tx: &Joined<'_>| verb(tx, items).await);
-        match all.await {
+        match self.run(Lane::Holders, items).await {
             Err(error) if error.kind() == ErrorKind::Corrupt && items.len() > 1 => {}
             answers => return answers,
         }
         let mut answers = Vec::with_capacity(items.len());
         for item in items {
-            let item = std::slice::from_ref(item);
-            let one = async |tx: &Joined<'_>| verb(tx, item).await;
-            match self.verb(operation, Lane::Holders, one).await {
+            match self.run(Lane::Holders, std::slice::from_ref(item)).await {
                 Ok(answer) => answers.extend(answer),
                 Err(error) => answers.push(Err(error)),
             }
@@ -203,23 +186,14 @@ impl PostgresStore {
         Ok(answers)
     }
 
-    /// Runs a read as of one instant.
-    pub(crate) async fn read<T, F>(&self, operation: &'static str, read: F) -> Result<T>
-    where
-        F: AsyncFn(&Db<'_>, &Shared) -> Result<T>,
-    {
-        let Inner { shared, target, pools, .. } = &*self.0;
-        let run = async || {
-            let mut client = pools.take(Lane::Shared).await?;
-            let builder = client.build_transaction().read_only(true);
-            let begun = builder.isolation_level(IsolationLevel::RepeatableRead).start().await;
-            let begun = begun.map_err(engine)?;
-            let db = Db::own(&begun, &shared.schema, !target.behind_pooler);
-            let found = read(&db, shared).await;
-            let _nothing_was_written = begun.rollback().await;
-            found
-        };
-        run().await.map_err(|error| named(error, operation))
+    /// Takes a connection for a read.
+    pub(crate) async fn reader(&self) -> Result<Client> {
+        self.0.pools.take(Lane::Shared).await
+    }
+
+    /// A transaction of the store's as verbs see it.
+    pub(crate) fn db<'a>(&'a self, begun: &'a deadpool_postgres::Transaction<'a>) -> Db<'a> {
+        Db::own(begun, &self.0.shared.schema, !self.0.target.behind_pooler)
     }
 }
 
@@ -231,6 +205,12 @@ async fn begin(client: &mut Client) -> Result<deadpool_postgres::Transaction<'_>
     begun.map_err(engine)
 }
 
+/// Begins a transaction that only reads, as of one instant.
+pub(crate) async fn snapshot(client: &mut Client) -> Result<deadpool_postgres::Transaction<'_>> {
+    let builder = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
+    builder.read_only(true).start().await.map_err(engine)
+}
+
 /// A pause before a transaction is run again, longer each time and never the same for two.
 fn jittered(tries: u32) -> Duration {
     let [random, ..] = *uuid::Uuid::new_v4().as_bytes();
@@ -240,66 +220,69 @@ fn jittered(tries: u32) -> Duration {
 #[async_trait]
 impl Store for PostgresStore {
     async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Result<Enqueued>>> {
-        self.verb("enqueue", Lane::Shared, async |tx: &Joined<'_>| tx.enqueue(&jobs).await).await
+        self.run(Lane::Shared, &*jobs).await
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>> {
-        self.verb("claim", Lane::Shared, async |tx: &Joined<'_>| tx.claim(&request).await).await
+        self.run(Lane::Shared, &request).await
     }
 
     async fn renew(&self, request: RenewRequest) -> Result<Vec<Renewal>> {
-        self.verb("renew", Lane::Holders, async |tx: &Joined<'_>| tx.renew(&request).await).await
+        self.run(Lane::Holders, &request).await
     }
 
     async fn progress(&self, reports: Vec<Progress>) -> Result<Vec<Result<()>>> {
-        let verb = async |tx: &Joined<'_>, items: &[Progress]| tx.progress(items).await;
-        self.items("progress", &reports, verb).await
+        self.items(&reports).await
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Result<Settled>>> {
-        let verb = async |tx: &Joined<'_>, items: &[Settlement]| tx.settle(items).await;
-        self.items("settle", &settlements, verb).await
+        self.items(&settlements).await
     }
 
     async fn reclaim(&self, request: ReclaimRequest) -> Result<Reclaimed> {
-        self.verb("reclaim", Lane::Shared, async |tx: &Joined<'_>| tx.reclaim(&request).await).await
+        self.run(Lane::Shared, &request).await
     }
 
     async fn publish(&self, events: Vec<NewEvent>) -> Result<Vec<Published>> {
-        self.verb("publish", Lane::Shared, async |tx: &Joined<'_>| tx.publish(&events).await).await
+        self.run(Lane::Shared, &*events).await
     }
 
     async fn claim_events(&self, request: EventClaimRequest) -> Result<Vec<EventClaim>> {
-        let verb = async |tx: &Joined<'_>| tx.claim_events(&request).await;
-        self.verb("claim events", Lane::Shared, verb).await
+        self.run(Lane::Shared, &request).await
     }
 
     async fn renew_events(&self, request: RenewRequest<EventFence>) -> Result<Vec<Renewal>> {
-        let verb = async |tx: &Joined<'_>| tx.renew_events(&request).await;
-        self.verb("renew", Lane::Holders, verb).await
+        self.run(Lane::Holders, &request).await
     }
 
     async fn settle_events(&self, settlements: Vec<EventSettlement>) -> Result<Vec<Result<()>>> {
-        let verb = async |tx: &Joined<'_>, items: &[EventSettlement]| tx.settle_events(items).await;
-        self.items("settle", &settlements, verb).await
+        self.items(&settlements).await
     }
 
     async fn control(&self, act: Control) -> Result<Controlled> {
-        self.verb("control", Lane::Shared, async |tx: &Joined<'_>| tx.control(&act).await).await
+        self.run(Lane::Shared, &act).await
     }
 
     async fn find(&self, query: Query) -> Result<Page<Found>> {
-        let read = async |db: &Db<'_>, shared: &Shared| find::find(db, shared, &query).await;
-        self.read("find", read).await
+        let found = async {
+            let mut client = self.reader().await?;
+            let begun = snapshot(&mut client).await?;
+            find::find(&self.db(&begun), &self.0.shared, &query).await
+        };
+        found.await.map_err(|error| named(error, "find"))
     }
 
     async fn stats(&self) -> Result<Stats> {
-        self.read("stats", async |db: &Db<'_>, shared: &Shared| stats::stats(db, shared).await)
-            .await
+        let counted = async {
+            let mut client = self.reader().await?;
+            let begun = snapshot(&mut client).await?;
+            stats::stats(&self.db(&begun), &self.0.shared).await
+        };
+        counted.await.map_err(|error| named(error, "stats"))
     }
 
     async fn prune(&self, request: PruneRequest) -> Result<Pruned> {
-        self.verb("prune", Lane::Shared, async |tx: &Joined<'_>| tx.prune(&request).await).await
+        self.run(Lane::Shared, &request).await
     }
 
     fn hints(&self) -> Hints {
@@ -310,6 +293,6 @@ impl Store for PostgresStore {
 #[async_trait]
 impl Records for PostgresStore {
     async fn once(&self, request: Once) -> Result<Remembered> {
-        self.verb("once", Lane::Shared, async |tx: &Joined<'_>| tx.once(&request).await).await
+        self.run(Lane::Shared, &request).await
     }
 }
