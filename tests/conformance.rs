@@ -5,12 +5,14 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use leasehold_conformance::{Harness, script, trials};
+use leasehold_conformance::{Harness, ignored, script, trials};
 use leasehold_core::lab::LabStore;
 use leasehold_core::memory::MemoryStore;
 use leasehold_core::{Result, Timestamp};
+use leasehold_postgres::PostgresStore;
 use leasehold_sqlite::SqliteStore;
 
 /// Where every manual clock begins.
@@ -44,6 +46,34 @@ impl Harness for Sqlite {
     }
 }
 
+struct Postgres {
+    url: String,
+    made: AtomicU64,
+}
+
+impl Postgres {
+    /// The server to test against, where the environment names one.
+    fn here() -> Option<Arc<dyn Harness>> {
+        let url = std::env::var("LEASEHOLD_TEST_POSTGRES_URL").ok()?;
+        let join = if url.contains('?') { '&' } else { '?' };
+        Some(Arc::new(Self { url: format!("{url}{join}pool_size=4"), made: AtomicU64::new(0) }))
+    }
+}
+
+#[async_trait]
+impl Harness for Postgres {
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    async fn store(&self) -> Result<Arc<dyn LabStore>> {
+        // The schemas of stores that are gone are used again.
+        let number = self.made.fetch_add(1, Ordering::Relaxed) % 500;
+        let schema = format!("conformance_{}_{number}", std::process::id());
+        Ok(Arc::new(PostgresStore::lab(&self.url, &schema, Some(start())).await?))
+    }
+}
+
 /// The length of a differential script.
 const STEPS: usize = 50;
 
@@ -57,5 +87,16 @@ fn main() -> ExitCode {
     let harnesses = [Arc::new(Memory) as Arc<dyn Harness>, Arc::new(Sqlite)];
     let mut all: Vec<_> = harnesses.iter().flat_map(trials).collect();
     all.extend(script::trials(&harnesses, scripts(1_000), STEPS));
+    if let Some(postgres) = Postgres::here() {
+        all.extend(trials(&postgres));
+        let both = [Arc::new(Memory) as Arc<dyn Harness>, postgres];
+        all.extend(script::trials(&both, scripts(200), STEPS));
+    } else {
+        assert!(
+            std::env::var_os("LEASEHOLD_REQUIRE_ENGINES").is_none(),
+            "LEASEHOLD_TEST_POSTGRES_URL names no server"
+        );
+        all.extend(ignored("postgres"));
+    }
     libtest_mimic::run(&arguments, all).exit_code()
 }
