@@ -5,11 +5,18 @@
 //! caller's transaction or behind the fence.
 
 mod clock;
+mod connect;
 pub mod maintenance;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod relay;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 pub mod worker;
 
+pub use connect::connect;
 pub use leasehold_core::*;
 pub use maintenance::Maintenance;
 pub use relay::{ChannelSink, Delivery, JsonLinesSink, Relay, Sink};
+pub use tokio_util::sync::CancellationToken;
 pub use worker::{Context, Handled, HandlerError, Worker, WorkerBuilder};

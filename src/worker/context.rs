@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use leasehold_core::{
-    ClaimedJob, Error, ErrorKind, Fence, Json, NewEvent, Progress, Result, StageName, Store,
-    StoreExt,
+    ClaimedJob, Error, ErrorKind, Fence, Json, NewEvent, Progress, Result, Settlement, StageName,
+    Store, StoreExt, Verdict,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -93,6 +93,14 @@ impl Context {
     /// As [`Store::progress`], per item.
     pub async fn advance(&self, stage: StageName) -> Result<()> {
         self.report(|progress| progress.advance(stage)).await
+    }
+
+    /// The settlement of this claim inside the handler's own transaction; a transaction may be run
+    /// more than once, so the events in hand stay in hand.
+    pub(crate) fn settlement(&self, verdict: Verdict) -> Settlement {
+        let mut settlement = Settlement::new(self.0.fence, verdict);
+        settlement.events.clone_from(&self.0.events());
+        settlement
     }
 
     pub(super) fn take_events(&self) -> Vec<NewEvent> {

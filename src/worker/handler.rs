@@ -25,6 +25,8 @@ enum End {
     Done(Option<Result<Json>>),
     Snooze(Duration),
     Cancel(Option<String>),
+    /// The handler's own transaction has settled the job.
+    Settled,
 }
 
 impl Handled {
@@ -64,13 +66,24 @@ impl Handled {
         self
     }
 
-    pub(super) fn into_settlement(self, fence: Fence, published: Vec<NewEvent>) -> Settlement {
+    /// The job is settled already, inside the handler's own transaction.
+    pub(crate) fn settled() -> Self {
+        Self::ended(End::Settled)
+    }
+
+    /// What is left to send; nothing where the handler has settled its job itself.
+    pub(super) fn into_settlement(
+        self,
+        fence: Fence,
+        published: Vec<NewEvent>,
+    ) -> Option<Settlement> {
         let verdict = match self.end {
+            End::Settled => return None,
             End::Done(None) => Verdict::Succeed { result: None },
             End::Done(Some(Ok(json))) => Verdict::Succeed { result: Some(json) },
             End::Done(Some(Err(error))) => {
                 let failure = Failure::new(FailureCode::ResultInvalid, error.to_string());
-                return Settlement::new(fence, Verdict::Retry { failure, delay: None });
+                return Some(Settlement::new(fence, Verdict::Retry { failure, delay: None }));
             }
             End::Snooze(delay) => Verdict::Snooze { delay },
             End::Cancel(reason) => Verdict::Cancel { reason },
@@ -79,7 +92,7 @@ impl Handled {
         settlement.events = published;
         settlement.events.extend(self.events);
         settlement.jobs = self.jobs;
-        settlement
+        Some(settlement)
     }
 }
 

@@ -45,9 +45,11 @@ impl Running {
             step: tokio::sync::Mutex::default(),
         }));
         let run = Run { worker: self.worker.clone(), closing: self.closing.clone(), lost };
+        let leases = self.leases.clone();
         tasks.spawn(async move {
-            if let Some(settlement) = run.run(handler, context).await {
-                settler.settle(settlement).await;
+            match run.run(handler, context).await {
+                Some(settlement) => settler.settle(settlement).await,
+                None => leases.remove(&fence),
             }
         });
     }
@@ -78,7 +80,8 @@ struct Run {
 }
 
 impl Run {
-    /// Runs the handler; `None` when the lease was lost and nothing may be written any more.
+    /// Runs the handler; `None` when nothing is left to write: the lease was lost, or the handler has
+    /// settled the job itself.
     async fn run(&self, handler: Handler, context: Context) -> Option<Settlement> {
         let (run, inside) = (handler.run.clone(), context.clone());
         let mut task = Task(tokio::spawn(async move { run(inside).await }));
@@ -91,7 +94,7 @@ impl Run {
                 return Some(Settlement::new(context.fence(), verdict));
             }
         };
-        Some(self.settlement(&handler, &context, ended))
+        self.settlement(&handler, &context, ended)
     }
 
     fn settlement(
@@ -99,7 +102,7 @@ impl Run {
         handler: &Handler,
         context: &Context,
         ended: Result<Result<Handled, HandlerError>, JoinError>,
-    ) -> Settlement {
+    ) -> Option<Settlement> {
         let fence = context.fence();
         let failed = match ended {
             Ok(Ok(handled)) => return handled.into_settlement(fence, context.take_events()),
@@ -107,15 +110,15 @@ impl Run {
             Err(stopped) => HandlerError::of(Failure::new(FailureCode::Panic, panic_text(stopped))),
         };
         if self.closing.is_cancelled() {
-            return Settlement::new(fence, Verdict::Release { delay: None });
+            return Some(Settlement::new(fence, Verdict::Release { delay: None }));
         }
         if context.cancellation().is_cancelled() {
             let reason = Some(failed.failure().message().to_owned());
-            return Settlement::new(fence, Verdict::Cancel { reason });
+            return Some(Settlement::new(fence, Verdict::Cancel { reason }));
         }
         let attempt = context.job().attempt;
         let verdict = failed.into_verdict(attempt, handler.idempotent, &self.worker.retry);
-        Settlement::new(fence, verdict)
+        Some(Settlement::new(fence, verdict))
     }
 }
 

@@ -42,7 +42,7 @@ fn any_error_becomes_a_failure() {
 fn a_result_that_is_no_json_is_a_failure_of_its_own() {
     let bad = std::collections::BTreeMap::from([((1, 2), 3)]);
     let settlement = Handled::done_with(&bad).into_settlement(fence(), Vec::new());
-    let failure = settlement.verdict.failure().expect("a failure");
+    let failure = settlement.as_ref().expect("a settlement").verdict.failure().expect("a failure");
     assert_eq!(failure.code(), FailureCode::ResultInvalid);
 }
 

@@ -1,0 +1,48 @@
+//! Owns which files there are, and the job that each of them is.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use leasehold::{IdempotencyKey, JobKind, Json, LifecycleName, NewJob};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What a job works on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct File {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+}
+
+/// Every file below a folder, but hidden ones and build output.
+pub(crate) fn below(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let hidden = name.to_string_lossy().starts_with('.') || name == "target";
+            let sort = entry.file_type()?;
+            if sort.is_dir() && !hidden {
+                folders.push(entry.path());
+            } else if sort.is_file() && !hidden {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The job of a file: the same file in the same state is the same job, however often it is asked for.
+pub(crate) fn job(path: &Path) -> Result<NewJob, Box<dyn Error>> {
+    let about = std::fs::metadata(path)?;
+    let changed = about.modified()?.duration_since(UNIX_EPOCH)?.as_micros();
+    let version = format!("{}\0{}\0{changed}", path.display(), about.len());
+    let key: String = Sha256::digest(version).iter().map(|byte| format!("{byte:02x}")).collect();
+    let payload = Json::of(&File { path: path.to_owned(), bytes: about.len() })?;
+    Ok(NewJob::new(JobKind::new("pack")?, payload)
+        .lifecycle(LifecycleName::new("transcode")?)
+        .key(IdempotencyKey::new(key)?))
+}

@@ -1,0 +1,75 @@
+//! Owns the one place that tells an engine by its URL, for programs that join no transaction.
+
+use std::sync::Arc;
+
+use leasehold_core::{Error, ErrorKind, Result, Store};
+
+/// Opens the store that a URL names.
+///
+/// `postgres://…` and `postgresql://…` are PostgreSQL (feature `postgres`); anything else is SQLite
+/// (feature `sqlite`): a path, `:memory:`, or a `sqlite:` URL. A local libSQL file is opened by its
+/// path.
+///
+/// # Errors
+/// `Invalid` for a URL whose engine is not compiled in (naming the feature) or is a remote libSQL
+/// server; else as the engine's own `open`.
+pub async fn connect(url: &str) -> Result<Arc<dyn Store>> {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    match scheme {
+        "postgres" | "postgresql" => postgres(url).await,
+        "libsql" | "ws" | "wss" | "http" | "https" => {
+            let why = "a remote libSQL server gives no transaction over jobs and your own rows; \
+                       open a local file by its path";
+            Err(Error::new(ErrorKind::Invalid, "connect", why))
+        }
+        _ => sqlite(url).await,
+    }
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres(url: &str) -> Result<Arc<dyn Store>> {
+    Ok(Arc::new(leasehold_postgres::open(url).await?))
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn postgres(_url: &str) -> Result<Arc<dyn Store>> {
+    Err(without("postgres"))
+}
+
+#[cfg(feature = "sqlite")]
+async fn sqlite(url: &str) -> Result<Arc<dyn Store>> {
+    Ok(Arc::new(leasehold_sqlite::open(url).await?))
+}
+
+#[cfg(not(feature = "sqlite"))]
+async fn sqlite(_url: &str) -> Result<Arc<dyn Store>> {
+    Err(without("sqlite"))
+}
+
+#[cfg(not(all(feature = "postgres", feature = "sqlite")))]
+fn without(feature: &str) -> Error {
+    let why = format!("this build has no such engine; switch on the feature {feature:?}");
+    Error::new(ErrorKind::Invalid, "connect", why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves: PAR-2
+    #[tokio::test]
+    async fn remote_libsql_is_refused_with_the_reason() {
+        for url in ["libsql://db.example", "https://db.example", "wss://db.example"] {
+            let error = connect(url).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+            assert!(error.message().contains("libSQL"), "{error}");
+        }
+    }
+
+    /// Proves: PAR-2
+    #[tokio::test]
+    async fn a_path_opens_sqlite() {
+        let store = connect(":memory:").await.unwrap();
+        assert!(store.stats().await.unwrap().engine.starts_with("SQLite"));
+    }
+}
