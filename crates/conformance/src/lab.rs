@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use leasehold_core::lab::{Dump, LabStore, ManualClock};
 use leasehold_core::{
-    Claim, ClaimRequest, Error, ErrorKind, EventClaim, EventClaimRequest, Failure, FailureCode,
-    JobId, JobKind, JobView, Json, LostReason, NewEvent, NewJob, QueueName, Result, StoreExt,
-    Topic, WorkerId,
+    Actor, Claim, ClaimRequest, Control, Controlled, DeadLetterView, Error, ErrorKind, EventClaim,
+    EventClaimRequest, EventFence, EventFilter, EventSettlement, EventVerdict, EventView, Failure,
+    FailureCode, Fence, Found, IdempotencyKey, JobId, JobKind, JobView, Json, JsonLimits,
+    Lifecycle, LostReason, NewEvent, NewJob, Paging, Query, QueueName, QueueSettings, Result,
+    Settled, Settlement, StoreExt, Topic, Verdict, WorkerId,
 };
 
 /// A fresh store and its clock; every verb of the store is the lab's too.
@@ -76,6 +78,59 @@ impl Lab {
         self.claim_events(EventClaimRequest::new(WorkerId::new()).limit(limit)).await
     }
 
+    /// Claims the one event that is due.
+    pub(crate) async fn take_event(&self) -> Result<EventClaim> {
+        let mut claims = self.take_events(9).await?;
+        assert_eq!(claims.len(), 1, "exactly one event is due");
+        Ok(claims.remove(0))
+    }
+
+    /// Ends a claim by a verdict.
+    pub(crate) async fn end(&self, fence: Fence, verdict: Verdict) -> Result<Settled> {
+        self.settle_one(Settlement::new(fence, verdict)).await
+    }
+
+    /// Ends a delivery by a verdict.
+    pub(crate) async fn end_event(&self, fence: EventFence, verdict: EventVerdict) -> Result<()> {
+        self.settle_event(EventSettlement::new(fence, verdict)).await
+    }
+
+    /// Calls a job off.
+    pub(crate) async fn cancel(&self, job: JobId) -> Result<Controlled> {
+        let reason = Some("the customer left".to_owned());
+        self.control(Control::RequestCancel { job, actor: actor(), reason }).await
+    }
+
+    /// Takes a failed job back to waiting.
+    pub(crate) async fn reopen(&self, job: JobId) -> Result<Controlled> {
+        self.control(Control::Retry { job, actor: actor() }).await
+    }
+
+    /// Changes the settings of the default queue.
+    pub(crate) async fn set(&self, settings: QueueSettings) -> Result<Controlled> {
+        self.control(Control::SetQueue(QueueName::default_queue(), settings)).await
+    }
+
+    /// The events that a filter lets through, as a reader sees them.
+    pub(crate) async fn events(&self, filter: EventFilter) -> Result<Vec<EventView>> {
+        let page = self.find(Query::Events(filter, Paging::first(100))).await?;
+        let items = page.items.into_iter().map(|found| match found {
+            Found::Event(event) => *event,
+            other => panic!("not an event: {other:?}"),
+        });
+        Ok(items.collect())
+    }
+
+    /// The dead letters of every queue.
+    pub(crate) async fn letters(&self) -> Result<Vec<DeadLetterView>> {
+        let page = self.find(Query::DeadLetters(None, Paging::first(100))).await?;
+        let items = page.items.into_iter().map(|found| match found {
+            Found::DeadLetter(letter) => *letter,
+            other => panic!("not a dead letter: {other:?}"),
+        });
+        Ok(items.collect())
+    }
+
     /// The job as a reader sees it.
     pub(crate) async fn row(&self, id: JobId) -> Result<JobView> {
         let missing = || Error::new(ErrorKind::NotFound, "conformance", format!("no job {id}"));
@@ -106,8 +161,64 @@ pub(crate) fn event(number: i64) -> NewEvent {
     NewEvent::new(Topic::new("mail").expect("a topic"), json(number))
 }
 
+/// A JSON text of this many bytes, over any limit of its own.
+pub(crate) fn json_of(bytes: usize) -> Json {
+    let limits = JsonLimits { bytes_max: usize::MAX, ..JsonLimits::default() };
+    Json::parse_with(format!("\"{}\"", "x".repeat(bytes - 2)), &limits).expect("JSON")
+}
+
 pub(crate) fn json(number: i64) -> Json {
     Json::parse(format!("{{\"number\":{number}}}")).expect("JSON")
+}
+
+/// A filter for events, with what `set` sets.
+pub(crate) fn events_with(set: impl FnOnce(&mut EventFilter)) -> EventFilter {
+    let mut filter = EventFilter::default();
+    set(&mut filter);
+    filter
+}
+
+/// Seconds as a duration.
+pub(crate) fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+pub(crate) fn queue(name: &str) -> QueueName {
+    QueueName::new(name).expect("a queue")
+}
+
+pub(crate) fn key(text: &str) -> IdempotencyKey {
+    IdempotencyKey::new(text).expect("a key")
+}
+
+pub(crate) fn actor() -> Actor {
+    Actor::new("operator-7").expect("an actor")
+}
+
+/// A job of a lifecycle.
+pub(crate) fn job_of(lifecycle: &Lifecycle) -> NewJob {
+    job(1).lifecycle(lifecycle.name().clone())
+}
+
+/// A verdict that asks for another attempt after some seconds.
+pub(crate) fn retry(after: u64) -> Verdict {
+    Verdict::Retry { failure: passing(), delay: Some(seconds(after)) }
+}
+
+/// A failure that will fail again.
+pub(crate) fn lasting() -> Failure {
+    Failure::new(FailureCode::SchemaInvalid, "no width")
+}
+
+/// A failure of the program itself.
+pub(crate) fn bug() -> Failure {
+    Failure::new(FailureCode::InvariantBroken, "two and two are five")
+}
+
+/// Fails unless the answer is an error of this kind.
+pub(crate) fn assert_refused<T: std::fmt::Debug>(answer: Result<T>, kind: ErrorKind) {
+    let error = answer.expect_err("a refusal");
+    assert_eq!(error.kind(), kind, "{error}");
 }
 
 /// A failure that may be tried again.

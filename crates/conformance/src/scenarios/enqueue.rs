@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use leasehold_core::{ErrorKind, IdempotencyKey, Result, State, StoreExt};
+use leasehold_core::{ErrorKind, Result, State, StoreExt};
 
 use super::group;
-use crate::lab::{Lab, job, json};
+use crate::lab::{Lab, job, json, key};
 
 group!("enqueue": new_job_waits, same_id_is_the_same_job, same_key_same_request_is_the_same_job,
     same_key_other_request_conflicts, invalid_item_leaves_nothing, delay_puts_the_first_claim_off);
-
-fn key() -> IdempotencyKey {
-    IdempotencyKey::new("invoice-7").expect("a key")
-}
 
 /// A new job waits, due at once, with nothing spent.
 ///
@@ -43,9 +39,9 @@ async fn same_id_is_the_same_job(lab: &Lab) -> Result<()> {
 ///
 /// Proves: IDM-1
 async fn same_key_same_request_is_the_same_job(lab: &Lab) -> Result<()> {
-    let first = lab.enqueue_one(job(1).key(key())).await?;
+    let first = lab.enqueue_one(job(1).key(key("invoice-7"))).await?;
     let before = lab.dump().await?;
-    let second = lab.enqueue_one(job(1).key(key())).await?;
+    let second = lab.enqueue_one(job(1).key(key("invoice-7"))).await?;
     assert!(!second.is_new());
     assert_eq!(second.job(), first.job());
     lab.assert_unchanged(&before).await
@@ -55,9 +51,9 @@ async fn same_key_same_request_is_the_same_job(lab: &Lab) -> Result<()> {
 ///
 /// Proves: IDM-1
 async fn same_key_other_request_conflicts(lab: &Lab) -> Result<()> {
-    let first = lab.add(job(1).key(key())).await?;
+    let first = lab.add(job(1).key(key("invoice-7"))).await?;
     let other = job(3);
-    let answers = lab.enqueue(vec![job(2).key(key()), other.clone()]).await?;
+    let answers = lab.enqueue(vec![job(2).key(key("invoice-7")), other.clone()]).await?;
     let error = answers[0].as_ref().expect_err("a conflict");
     assert_eq!((error.kind(), error.existing_job()), (ErrorKind::Conflict, Some(first)));
     assert_eq!(lab.row(other.id).await?.payload, json(3));

@@ -1,10 +1,16 @@
 //! Owns the list of groups. A scenario that its group forgets to list is dead code, and an error.
 
+mod cancel;
 mod claim;
+mod control;
 mod enqueue;
 mod joined;
+mod keys;
+mod landing;
 mod lifecycles;
+mod limits;
 mod outbox;
+mod progress;
 mod settle;
 mod upkeep;
 
@@ -24,8 +30,14 @@ pub(crate) use group;
 /// Every group.
 pub(crate) const GROUPS: &[&[Scenario]] = &[
     enqueue::SCENARIOS,
+    keys::SCENARIOS,
     claim::SCENARIOS,
+    limits::SCENARIOS,
+    progress::SCENARIOS,
+    cancel::SCENARIOS,
+    control::SCENARIOS,
     settle::SCENARIOS,
+    landing::SCENARIOS,
     outbox::SCENARIOS,
     joined::SCENARIOS,
     upkeep::SCENARIOS,

@@ -1,6 +1,6 @@
 //! Owns what the outbox promises: order within a key, and one delivery at a time.
 
-use leasehold_core::{EventSettlement, EventVerdict, OrderKey, Ordering, Result, StoreExt};
+use leasehold_core::{EventVerdict, OrderKey, Ordering, Result, StoreExt};
 
 use super::group;
 use crate::lab::{Lab, event, passing};
@@ -23,7 +23,7 @@ async fn head_of_line_holds_back_the_key(lab: &Lab) -> Result<()> {
         let claims = lab.take_events(9).await?;
         assert_eq!(claims.iter().map(|claim| claim.fence.event()).collect::<Vec<_>>(), [id]);
         assert!(lab.take_events(9).await?.is_empty());
-        lab.settle_event(EventSettlement::new(claims[0].fence, EventVerdict::Delivered)).await?;
+        lab.end_event(claims[0].fence, EventVerdict::Delivered).await?;
     }
     Ok(())
 }
@@ -34,9 +34,8 @@ async fn head_of_line_holds_back_the_key(lab: &Lab) -> Result<()> {
 async fn dead_letter_releases_those_behind(lab: &Lab) -> Result<()> {
     let next = event(2).ordering(ordering());
     lab.publish(vec![event(1).ordering(ordering()), next.clone()]).await?;
-    let first = lab.take_events(1).await?.remove(0);
-    let verdict = EventVerdict::DeadLetter { failure: passing() };
-    lab.settle_event(EventSettlement::new(first.fence, verdict)).await?;
+    let first = lab.take_event().await?;
+    lab.end_event(first.fence, EventVerdict::DeadLetter { failure: passing() }).await?;
     let claims = lab.take_events(9).await?;
     assert_eq!(claims.iter().map(|claim| claim.fence.event()).collect::<Vec<_>>(), [next.id]);
     Ok(())
