@@ -3,6 +3,7 @@
 mod cancel;
 mod claim;
 mod control;
+mod delivery;
 mod enqueue;
 mod joined;
 mod keys;
@@ -11,7 +12,9 @@ mod lifecycles;
 mod limits;
 mod outbox;
 mod progress;
+mod reclaim;
 mod settle;
+mod stale;
 mod upkeep;
 
 use crate::Scenario;
@@ -38,7 +41,10 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     control::SCENARIOS,
     settle::SCENARIOS,
     landing::SCENARIOS,
+    stale::SCENARIOS,
+    reclaim::SCENARIOS,
     outbox::SCENARIOS,
+    delivery::SCENARIOS,
     joined::SCENARIOS,
     upkeep::SCENARIOS,
     lifecycles::SCENARIOS,
