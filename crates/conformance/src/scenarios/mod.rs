@@ -10,11 +10,15 @@ mod keys;
 mod landing;
 mod lifecycles;
 mod limits;
+mod order;
 mod outbox;
 mod progress;
+mod prune;
 mod reclaim;
+mod records;
 mod settle;
 mod stale;
+mod turns;
 mod upkeep;
 
 use crate::Scenario;
@@ -35,6 +39,7 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     enqueue::SCENARIOS,
     keys::SCENARIOS,
     claim::SCENARIOS,
+    turns::SCENARIOS,
     limits::SCENARIOS,
     progress::SCENARIOS,
     cancel::SCENARIOS,
@@ -44,8 +49,11 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     stale::SCENARIOS,
     reclaim::SCENARIOS,
     outbox::SCENARIOS,
+    order::SCENARIOS,
     delivery::SCENARIOS,
     joined::SCENARIOS,
+    records::SCENARIOS,
+    prune::SCENARIOS,
     upkeep::SCENARIOS,
     lifecycles::SCENARIOS,
 ];

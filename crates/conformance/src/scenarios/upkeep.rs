@@ -1,18 +1,16 @@
-//! Owns what records, prune and paging promise.
+//! Owns what old jobs, paging and counting promise.
 
 use std::time::Duration;
 
 use leasehold_core::{
-    ErrorKind, IdempotencyKey, JobFilter, Once, Paging, PruneRequest, Remembered, RequestHash,
-    Result, Scope, Settlement, StoreExt, Verdict,
+    ErrorKind, JobFilter, Paging, PruneRequest, Result, Settlement, StoreExt, Verdict,
 };
 
 use super::group;
-use crate::lab::{Lab, job, json};
+use crate::lab::{Lab, job};
 
 group!("upkeep": live_jobs_are_never_pruned, tombstone_answers_the_repeated_settle,
-    pages_neither_skip_nor_repeat, page_size_is_bounded, record_answers_once,
-    record_of_another_request_conflicts, stats_count_each_state);
+    pages_neither_skip_nor_repeat, page_size_is_bounded, stats_count_each_state);
 
 /// Prune leaves waiting and leased jobs alone, however old.
 ///
@@ -75,33 +73,6 @@ async fn page_size_is_bounded(lab: &Lab) -> Result<()> {
         assert_eq!(error.kind(), ErrorKind::Invalid);
     }
     Ok(())
-}
-
-fn once(number: i64, response: i64) -> Once {
-    let key = IdempotencyKey::new("payment-7").expect("a key");
-    let hash = RequestHash::of_job("pay", "default", &json(number));
-    Once::new(Scope::global(), key, hash, json(response))
-}
-
-/// The first answer to a request is the answer to its repeats.
-///
-/// Proves: IDM-2
-async fn record_answers_once(lab: &Lab) -> Result<()> {
-    assert_eq!(lab.once(once(1, 10)).await?, Remembered::New);
-    let before = lab.dump().await?;
-    assert_eq!(lab.once(once(1, 20)).await?, Remembered::Stored(json(10)));
-    lab.assert_unchanged(&before).await
-}
-
-/// A record's key under another request is a conflict and writes nothing.
-///
-/// Proves: IDM-2
-async fn record_of_another_request_conflicts(lab: &Lab) -> Result<()> {
-    lab.once(once(1, 10)).await?;
-    let before = lab.dump().await?;
-    let error = lab.once(once(2, 10)).await.expect_err("a conflict");
-    assert_eq!(error.kind(), ErrorKind::Conflict);
-    lab.assert_unchanged(&before).await
 }
 
 /// Stats count the jobs of a queue by where they are.
