@@ -22,9 +22,22 @@ const STEP_US: i64 = 100_000;
 /// How far off the wall the clock may be before it is worth a warning.
 const SKEW_MAX: Duration = Duration::from_secs(5);
 
+/// How far a test has stepped the machine's wall clock, in microseconds.
+#[cfg(feature = "lab")]
+static STEPPED: std::sync::atomic::AtomicI64 = std::sync::atomic::AtomicI64::new(0);
+
+/// Steps the wall clock as this process sees it, back too; for tests.
+#[cfg(feature = "lab")]
+pub fn step_wall(by_us: i64) {
+    STEPPED.fetch_add(by_us, std::sync::atomic::Ordering::SeqCst);
+}
+
 /// The machine's wall clock, in microseconds since 1970.
 pub(crate) fn wall_us() -> i64 {
-    Timestamp::from_system_time(SystemTime::now()).unwrap_or(Timestamp::MIN).as_micros()
+    let wall = Timestamp::from_system_time(SystemTime::now()).unwrap_or(Timestamp::MIN).as_micros();
+    #[cfg(feature = "lab")]
+    let wall = wall + STEPPED.load(std::sync::atomic::Ordering::SeqCst);
+    wall
 }
 
 /// The store's clock.

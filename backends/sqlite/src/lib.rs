@@ -48,6 +48,8 @@ mod store;
 mod write;
 mod writer;
 
+#[cfg(feature = "lab")]
+pub use clock::step_wall;
 pub use joined::{InTransaction, Joined};
 pub use rusqlite;
 pub use store::SqliteStore;

@@ -3,6 +3,7 @@
 //! And eight children write one file: none is ever told that it is busy, and none starves.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation is how a test fails")]
+#![allow(clippy::print_stdout, reason = "a child speaks to its parent by lines")]
 
 mod place;
 
@@ -24,6 +25,8 @@ use tokio::runtime::Runtime;
 const VERBS: [&str; 6] = ["enqueue", "claim", "succeed", "retry", "reclaim", "publish"];
 /// The verb of a child that enqueues until its time is over.
 const HAMMER: &str = "hammer";
+/// The verb of a child that sits in a transaction until it is ended.
+const SIT: &str = "sit";
 const CHILD: &str = "LEASEHOLD_CRASH_CHILD";
 
 fn start() -> Timestamp {
@@ -112,6 +115,9 @@ fn child(task: &str) -> Result<()> {
     let [place, number, verb] = task.splitn(3, '|').collect::<Vec<_>>()[..] else {
         panic!("a task is place, number, verb: {task}")
     };
+    if verb == SIT {
+        return sit(place);
+    }
     if verb == HAMMER {
         return runtime().block_on(hammer(place, number.parse().expect("a number")));
     }
@@ -198,6 +204,45 @@ fn eight_processes_are_never_busy_and_none_starves() -> Result<()> {
     Ok(())
 }
 
+/// Holds the write lock, says so, and never lets go.
+fn sit(place: &str) -> Result<()> {
+    let conn = leasehold_sqlite::rusqlite::Connection::open(place).expect("a connection");
+    conn.execute_batch("begin immediate").expect("the lock");
+    println!("sitting");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Proves: ERR-1
+fn a_process_stopped_inside_a_transaction_makes_the_others_busy() -> Result<()> {
+    let place = Place::new("stopped");
+    let runtime = runtime();
+    let store = runtime.block_on(leasehold_sqlite::open(&place.url()))?;
+    let program = std::env::current_exe().expect("this program");
+    let task = format!("{}|0|{SIT}", place.url());
+    let mut sitter = Command::new(program);
+    let mut sitter = sitter.env(CHILD, task).stdout(Stdio::piped()).spawn().expect("a child");
+    let mut said = String::new();
+    let out = sitter.stdout.take().expect("a pipe");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut said).expect("a line");
+    let pid = sitter.id().to_string();
+    assert!(Command::new("kill").args(["-STOP", &pid]).status().expect("kill").success());
+
+    let begun = Instant::now();
+    let turn = || NewJob::new(JobKind::new("turn").expect("a kind"), Json::null());
+    let refused = runtime.block_on(store.enqueue_one(turn())).expect_err("the lock is held");
+    let waited = begun.elapsed();
+    sitter.kill().expect("an end");
+    let _ended = sitter.wait().expect("an end");
+    let then = runtime.block_on(store.enqueue_one(turn()))?;
+
+    assert_eq!(refused.kind(), leasehold_core::ErrorKind::Busy, "{refused}");
+    assert!(waited > Duration::from_secs(15), "given up after {waited:?}; 30 s are documented");
+    assert!(then.is_new());
+    Ok(())
+}
+
 fn main() {
     if let Ok(task) = std::env::var(CHILD) {
         return child(&task).expect("the verb");
@@ -210,6 +255,9 @@ fn main() {
     let mut trials: Vec<Trial> = VERBS.into_iter().map(trial).collect();
     trials.push(Trial::test("processes::eight_share_a_file", || {
         eight_processes_are_never_busy_and_none_starves().map_err(Failed::from)
+    }));
+    trials.push(Trial::test("processes::a_stopped_one_makes_others_busy", || {
+        a_process_stopped_inside_a_transaction_makes_the_others_busy().map_err(Failed::from)
     }));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
