@@ -1,4 +1,4 @@
-//! Owns what a cancel promises: at once where nobody works, by way of the holder where somebody does.
+//! Owns what a cancel promises: at once where nobody works, by way of the holder elsewhere.
 
 use leasehold_core::{
     Controlled, ErrorKind, JobId, Lifecycle, LostReason, ReclaimRequest, Renewal, Result, State,

@@ -10,14 +10,18 @@ mod keys;
 mod landing;
 mod lifecycles;
 mod limits;
+mod listing;
+mod operators;
 mod order;
 mod outbox;
 mod progress;
 mod prune;
 mod reclaim;
 mod records;
+mod savepoints;
 mod settle;
 mod stale;
+mod trail;
 mod turns;
 mod upkeep;
 
@@ -52,8 +56,12 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     order::SCENARIOS,
     delivery::SCENARIOS,
     joined::SCENARIOS,
+    savepoints::SCENARIOS,
     records::SCENARIOS,
     prune::SCENARIOS,
     upkeep::SCENARIOS,
+    listing::SCENARIOS,
+    trail::SCENARIOS,
     lifecycles::SCENARIOS,
+    operators::SCENARIOS,
 ];
