@@ -1,0 +1,77 @@
+//! Owns the stories that need a server and more than one session: races, openings, wake-ups, lost
+//! connections, plans. Each runs in a schema of its own.
+
+#![allow(clippy::expect_used, reason = "a failed expectation is how a test fails")]
+#![allow(clippy::panic, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+#[path = "server/loss.rs"]
+mod loss;
+#[path = "server/opening.rs"]
+mod opening;
+#[path = "server/place.rs"]
+mod place;
+#[path = "server/plans.rs"]
+mod plans;
+#[path = "server/races.rs"]
+mod races;
+#[path = "server/wakes.rs"]
+mod wakes;
+
+use std::pin::Pin;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use place::Place;
+
+type Story = fn(Place) -> Pin<Box<dyn Future<Output = ()>>>;
+
+macro_rules! stories {
+    ($($module:ident::$name:ident),* $(,)?) => {
+        [$((
+            concat!(stringify!($module), "::", stringify!($name)),
+            (|place| Box::pin($module::$name(place))) as Story,
+        )),*]
+    };
+}
+
+fn main() {
+    let stories = stories![
+        loss::dead_connections_are_replaced,
+        loss::failed_transaction_asks_for_a_restart,
+        loss::lost_reply_to_a_commit_is_unknown,
+        opening::edited_migration_is_refused,
+        opening::newer_schema_decides_who_may_read,
+        opening::role_without_rights_is_told_what_it_needs,
+        opening::schema_is_made_only_when_told,
+        opening::sixteen_open_at_once,
+        plans::hostile_plans_never_claim_too_many,
+        plans::hot_statements_walk_their_index,
+        races::crossed_locks_end_in_an_answer,
+        races::key_taken_meanwhile_is_the_same_job,
+        races::lease_being_used_counts_as_held,
+        races::lease_limits_are_exact,
+        races::lock_wait_does_not_lengthen_a_lease,
+        races::no_job_is_claimed_twice,
+        races::renewal_passes_over_locked_rows,
+        races::stale_snapshot_asks_for_a_restart,
+        wakes::enqueue_wakes_another_process,
+        wakes::lost_connection_comes_back,
+    ];
+    let url = std::env::var("LEASEHOLD_TEST_POSTGRES_URL").ok();
+    let required = std::env::var_os("LEASEHOLD_REQUIRE_ENGINES").is_some();
+    let trials = stories.into_iter().map(|(name, story)| {
+        let server = url.clone();
+        let trial = Trial::test(name, move || {
+            let server = server.ok_or("LEASEHOLD_TEST_POSTGRES_URL names no server")?;
+            run(story, Place::new(&server, name))
+        });
+        trial.with_ignored_flag(url.is_none() && !required)
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
+}
+
+fn run(story: Story, place: Place) -> Result<(), Failed> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(story(place));
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! Owns what a store makes of connections that break and transactions that have failed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use leasehold_core::{ErrorKind, StoreExt};
+use leasehold_postgres::open;
+use leasehold_postgres::tokio_postgres::Config;
+use leasehold_postgres::tokio_postgres::config::Host;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+
+use crate::place::{Place, job};
+
+/// Proves: ERR-1, GLO-2
+pub(crate) async fn dead_connections_are_replaced(place: Place) {
+    drop(open(&place.url("&migrate=auto")).await.expect("made"));
+    let name = format!("app_{}", place.schema);
+    let store = open(&place.url(&format!("&application_name={name}"))).await.expect("a store");
+    assert!(store.enqueue_one(job(1)).await.expect("enqueued").is_new());
+    let session = place.session().await;
+    let ends = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1";
+    assert!(!session.query(ends, &[&name]).await.expect("ended").is_empty());
+    assert!(store.enqueue_one(job(2)).await.expect("on a fresh connection").is_new());
+}
+
+/// Proves: ERR-1, TX-2
+pub(crate) async fn failed_transaction_asks_for_a_restart(place: Place) {
+    let store = place.store().await;
+    let mut other = place.session().await;
+    let tx = other.transaction().await.expect("begun");
+    tx.execute("select 1 / 0", &[]).await.expect_err("nonsense");
+    let error = store.join(&tx).enqueue(&[job(1)]).await.expect_err("failed already");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.is_transaction_restart());
+}
+
+/// Proves: ERR-1, GLO-2
+pub(crate) async fn lost_reply_to_a_commit_is_unknown(place: Place) {
+    let direct = place.store().await;
+    let cuts = Arc::new(AtomicBool::new(false));
+    let port = relay(place.server(), Arc::clone(&cuts)).await;
+    let url = format!(
+        "postgres://postgres@127.0.0.1:{port}/postgres?schema={}&pool_size=2",
+        place.schema
+    );
+    let store = open(&url).await.expect("a store behind the relay");
+    let new = job(1);
+    cuts.store(true, Ordering::SeqCst);
+    let error = store.enqueue_one(new.clone()).await.expect_err("no reply");
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+    cuts.store(false, Ordering::SeqCst);
+    // The commit had arrived; the repeat is recognised.
+    let again = store.enqueue_one(new.clone()).await.expect("repeated");
+    assert_eq!((again.job(), again.is_new()), (new.id, false));
+    assert!(direct.job(new.id).await.expect("found").is_some());
+}
+
+/// Relays connections to the server's socket; while `cuts`, a COMMIT goes through and its connection
+/// ends before the reply.
+async fn relay(server: &str, cuts: Arc<AtomicBool>) -> u16 {
+    let config: Config = server.parse().expect("a URL");
+    let folder = match config.get_hosts() {
+        [Host::Unix(folder), ..] => folder.clone(),
+        other => panic!("no socket: {other:?}"),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let socket = folder.join(format!(".s.PGSQL.{port}"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = UnixStream::connect(&socket).await.expect("the server");
+            tokio::spawn(carry(client, server, Arc::clone(&cuts)));
+        }
+    });
+    port
+}
+
+async fn carry(client: TcpStream, server: UnixStream, cuts: Arc<AtomicBool>) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let there = async {
+        let mut buffer = vec![0; 65_536];
+        while let Ok(read @ 1..) = from_client.read(&mut buffer).await {
+            to_server.write_all(&buffer[..read]).await?;
+            let commits = buffer[..read].windows(7).any(|it| it == b"COMMIT\0");
+            if commits && cuts.load(Ordering::SeqCst) {
+                // Long enough for the server to commit; the reply is never carried.
+                tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+                return Ok(());
+            }
+        }
+        Ok::<_, std::io::Error>(())
+    };
+    let back = async {
+        let mut buffer = vec![0; 65_536];
+        while let Ok(read @ 1..) = from_server.read(&mut buffer).await {
+            let is_reply = buffer[..read].windows(7).any(|it| it == b"COMMIT\0");
+            if is_reply && cuts.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
+            to_client.write_all(&buffer[..read]).await?;
+        }
+        Ok::<_, std::io::Error>(())
+    };
+    tokio::select! {
+        _ = there => {}
+        _ = back => {}
+    }
+}
