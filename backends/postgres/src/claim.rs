@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use futures_util::future::try_join;
 use leasehold_core::row::{JobRow, QueueRow};
 use leasehold_core::rules::{Work, claim_order, queues_once, room};
 use leasehold_core::{
@@ -206,8 +207,9 @@ impl Taking<'_> {
         let mut work = self.facts.work(self.joined.shared);
         work.claimed(self.rows.get_mut(self.had..).unwrap_or_default())?;
         let db = &self.joined.db;
-        let mut requests = load::requests(db, &self.rows).await?;
-        let mut checkpoints = load::checkpoints(db, &self.rows).await?;
+        let left = load::checkpoints(db, &self.rows);
+        let (mut requests, mut checkpoints) =
+            try_join(load::requests(db, &self.rows), left).await?;
         let missing = |row: &JobRow| -> Error {
             corrupt("a job has no request").about(format!("job {}", row.id))
         };

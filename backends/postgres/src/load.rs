@@ -1,9 +1,11 @@
 //! Owns what a transaction reads before it decides: the store's facts, rows by id, and what exists
-//! under new ids and keys. Decides nothing.
+//! under new ids and keys. What does not wait for another answer is sent along with it. Decides
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::future::{try_join, try_join3};
 #[cfg(feature = "lab")]
 use leasehold_core::lab::ManualClock;
 use leasehold_core::row::{EventRow, JobRow, QueueRow, RequestRow};
@@ -55,8 +57,9 @@ pub(crate) struct Facts {
 
 impl Facts {
     pub(crate) async fn load(db: &Db<'_>, shared: &Shared) -> Result<Self> {
-        let (epoch, limit, now) = store(db, shared, sql!("load_store")).await?;
-        Ok(Self { now, epoch, limit, lifecycles: lifecycles(db, shared).await? })
+        let store = store(db, shared, sql!("load_store"));
+        let ((epoch, limit, now), lifecycles) = try_join(store, lifecycles(db, shared)).await?;
+        Ok(Self { now, epoch, limit, lifecycles })
     }
 
     pub(crate) fn work(&self, shared: &Shared) -> Work {
@@ -226,47 +229,64 @@ pub(crate) async fn wants(
     wants: &SettleWants,
 ) -> Result<(Work, BTreeMap<EventId, KnownEvent>)> {
     let mut work = on_jobs(db, shared, facts, &wants.jobs).await?;
-    let mut known = known(db, &wants.enqueue).await?;
-    if !wants.events.is_empty() {
-        let ids = Params::new().many(wants.events.iter().copied());
-        let found = db.rows(sql!("load_known_events"), ids, |row| {
-            let mut columns = Columns::of(row);
-            let id = EventId::from_uuid(columns.id()?);
-            let topic = columns.text(|text| Topic::new(text))?;
-            let (payload, sequence) = (columns.json()?, columns.raw()?);
-            Ok((id, KnownEvent { topic, payload, sequence }))
-        });
-        known.events.extend(found.await?);
-    }
-    let events = known.events.clone();
+    let (mut known, events) =
+        try_join(known(db, &wants.enqueue), known_events(db, &wants.events)).await?;
+    known.events.clone_from(&events);
     work.load_known(known);
     Ok((work, events))
 }
 
 /// What exists under the ids and keys of new jobs.
 pub(crate) async fn known(db: &Db<'_>, wants: &EnqueueWants) -> Result<Known> {
+    let names: Vec<&QueueName> = wants.queues.iter().collect();
+    let jobs = known_jobs(db, &wants.ids);
+    let (jobs, keys, queues) =
+        try_join3(jobs, known_keys(db, &wants.keys), queues(db, &names)).await?;
     let mut known = Known::default();
-    if !wants.ids.is_empty() {
-        let ids = Params::new().many(wants.ids.iter().copied());
-        let found = db.rows(sql!("load_known_jobs"), ids, |row| {
-            let mut columns = Columns::of(row);
-            let id = JobId::from_uuid(columns.id()?);
-            Ok((id, KnownJob { hash: columns.hash()?, state: columns.text(State::parse)? }))
-        });
-        known.jobs.extend(found.await?);
-    }
-    if !wants.keys.is_empty() {
-        let names = Params::new()
-            .many(wants.keys.iter().map(|(scope, _)| scope.as_str()))
-            .many(wants.keys.iter().map(|(_, key)| key.as_str()));
-        known.keys.extend(db.rows(sql!("load_keys"), names, known_key).await?);
-    }
-    if !wants.queues.is_empty() {
-        let names: Vec<&QueueName> = wants.queues.iter().collect();
-        let found = queues(db, &names).await?;
-        known.queue_logs.extend(found.into_iter().map(|queue| (queue.name, queue.log)));
-    }
+    known.jobs.extend(jobs);
+    known.keys.extend(keys);
+    known.queue_logs.extend(queues.into_iter().map(|queue| (queue.name, queue.log)));
     Ok(known)
+}
+
+async fn known_jobs(db: &Db<'_>, ids: &[JobId]) -> Result<Vec<(JobId, KnownJob)>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = Params::new().many(ids.iter().copied());
+    let found = db.rows(sql!("load_known_jobs"), ids, |row| {
+        let mut columns = Columns::of(row);
+        let id = JobId::from_uuid(columns.id()?);
+        Ok((id, KnownJob { hash: columns.hash()?, state: columns.text(State::parse)? }))
+    });
+    found.await
+}
+
+async fn known_events(db: &Db<'_>, ids: &[EventId]) -> Result<BTreeMap<EventId, KnownEvent>> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let ids = Params::new().many(ids.iter().copied());
+    let found = db.rows(sql!("load_known_events"), ids, |row| {
+        let mut columns = Columns::of(row);
+        let id = EventId::from_uuid(columns.id()?);
+        let topic = columns.text(|text| Topic::new(text))?;
+        Ok((id, KnownEvent { topic, payload: columns.json()?, sequence: columns.raw()? }))
+    });
+    Ok(found.await?.into_iter().collect())
+}
+
+async fn known_keys(
+    db: &Db<'_>,
+    keys: &[(Scope, IdempotencyKey)],
+) -> Result<Vec<((Scope, IdempotencyKey), KnownKey)>> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = Params::new()
+        .many(keys.iter().map(|(scope, _)| scope.as_str()))
+        .many(keys.iter().map(|(_, key)| key.as_str()));
+    db.rows(sql!("load_keys"), names, known_key).await
 }
 
 fn known_key(row: &Row) -> Result<((Scope, IdempotencyKey), KnownKey)> {
@@ -284,6 +304,9 @@ fn known_key(row: &Row) -> Result<((Scope, IdempotencyKey), KnownKey)> {
 
 /// Queues by name, in no order.
 pub(crate) async fn queues(db: &Db<'_>, names: &[&QueueName]) -> Result<Vec<QueueRow>> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
     let names = Params::new().many(names.iter().map(|name| name.as_str()));
     db.rows(sql!("load_queues"), names, |row| Columns::of(row).queue()).await
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
 
+use futures_util::future::{try_join, try_join3, try_join5};
 use leasehold_core::row::{
     AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, Lease, OutcomePatch, QueueRow, RequestRow,
     TransitionRow,
@@ -59,7 +60,8 @@ impl News {
     }
 }
 
-/// Writes everything; new events get their sequence numbers here.
+/// Writes everything; new events get their sequence numbers here. What does not wait for another's
+/// answer is sent along with it.
 ///
 /// # Errors
 /// The error of a lost race when a key or new id is taken by now: nothing may stay written.
@@ -72,17 +74,30 @@ pub(crate) async fn changes(
     if let Some(news) = news {
         news.note(changes, now);
     }
-    keys(db, &changes.keys, now).await?;
-    make_queues(db, &changes.queues, now).await?;
-    new_jobs(db, &mut changes.jobs_new).await?;
-    jobs(db, &changes.jobs).await?;
-    outcomes(db, &changes.outcomes).await?;
+    changes.jobs_new.sort_unstable_by_key(|(row, _)| row.id);
+    try_join(
+        try_join3(
+            keys(db, &changes.keys, now),
+            make_queues(db, &changes.queues, now),
+            new_jobs(db, &changes.jobs_new),
+        ),
+        try_join3(
+            requests(db, &changes.jobs_new),
+            jobs(db, &changes.jobs),
+            outcomes(db, &changes.outcomes),
+        ),
+    )
+    .await?;
     number_events(db, changes).await?;
-    new_events(db, &changes.events_new).await?;
-    events(db, &changes.events).await?;
-    transitions(db, &changes.transitions).await?;
-    dead_letters(db, &changes.dead_letters).await?;
-    audit(db, &changes.audit).await
+    try_join5(
+        new_events(db, &changes.events_new),
+        events(db, &changes.events),
+        transitions(db, &changes.transitions),
+        dead_letters(db, &changes.dead_letters),
+        audit(db, &changes.audit),
+    )
+    .await
+    .map(|_| ())
 }
 
 fn all(written: u64, rows: usize) -> bool {
@@ -138,11 +153,10 @@ fn lease<'r>(values: Params, leases: impl Iterator<Item = Option<&'r Lease>> + C
         .many(leases.map(|lease| lease.map(|lease| lease.length.as_millis())))
 }
 
-async fn new_jobs(db: &Db<'_>, rows: &mut [(JobRow, RequestRow)]) -> Result<()> {
+async fn new_jobs(db: &Db<'_>, rows: &[(JobRow, RequestRow)]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    rows.sort_unstable_by_key(|(row, _)| row.id);
     let jobs = || rows.iter().map(|(row, _)| row);
     let values = Params::new()
         .many(jobs().map(|row| row.id))
@@ -173,13 +187,13 @@ async fn new_jobs(db: &Db<'_>, rows: &mut [(JobRow, RequestRow)]) -> Result<()> 
         .many(jobs().map(|row| row.started_at))
         .many(jobs().map(|row| row.finished_at));
     let written = db.execute(sql!("insert_job"), values).await?;
-    if !all(written, rows.len()) {
-        return Err(came_first());
-    }
-    requests(db, rows).await
+    if all(written, rows.len()) { Ok(()) } else { Err(came_first()) }
 }
 
 async fn requests(db: &Db<'_>, rows: &[(JobRow, RequestRow)]) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
     let rows = || rows.iter().map(|(_, request)| request);
     let values = Params::new()
         .many(rows().map(|row| row.job))
