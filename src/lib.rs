@@ -6,6 +6,7 @@
 
 mod clock;
 mod connect;
+mod lane;
 pub mod maintenance;
 #[cfg(feature = "postgres")]
 pub mod postgres;

@@ -24,7 +24,6 @@ pub trait SettleFor {
 #[async_trait]
 impl SettleFor for Joined<'_> {
     async fn settle_for(&self, context: &Context, verdict: Verdict) -> Result<Handled> {
-        self.settle_one(&context.settlement(verdict)).await?;
-        Ok(Handled::settled())
+        context.end_settling(self.settle_one(&context.begin_settling(verdict)).await)
     }
 }

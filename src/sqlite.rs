@@ -37,7 +37,6 @@ pub trait SettleFor {
 
 impl SettleFor for Joined<'_> {
     fn settle_for(&self, context: &Context, verdict: Verdict) -> Result<Handled> {
-        self.settle_one(&context.settlement(verdict))?;
-        Ok(Handled::settled())
+        context.end_settling(self.settle_one(&context.begin_settling(verdict)))
     }
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use leasehold::{JobFilter, JsonLinesSink, Paging, Relay, State, Stats, Store, StoreExt};
+use leasehold::{
+    HandlerError, JobFilter, JsonLinesSink, LeaseLength, Paging, Relay, State, Stats, Store,
+    StoreExt,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::child::Child;
@@ -26,7 +29,7 @@ pub(crate) async fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
     let refused = drama(&store, settings, left).await?;
     until(&*store, |stats| stats.outbox.waiting + stats.outbox.leased == 0).await?;
     stop.cancel();
-    relay.await??;
+    relay.await?.map_err(|failed| failed.failure().to_string())?;
 
     let (tally, stats) = (report::tally(&*store).await?, store.stats().await?);
     report::print(&tally, &stats, refused, left, begun.elapsed());
@@ -53,13 +56,13 @@ async fn enqueue(store: &dyn Store, settings: &Settings) -> Result<usize, Box<dy
     Ok(left)
 }
 
-type Relaying = tokio::task::JoinHandle<std::io::Result<()>>;
+type Relaying = tokio::task::JoinHandle<Result<(), HandlerError>>;
 
 fn relay(store: &Arc<dyn Store>, settings: &Settings, stop: CancellationToken) -> Relaying {
     let (store, path) = (store.clone(), settings.place.join("events.jsonl"));
     tokio::spawn(async move {
-        Relay::new(store, JsonLinesSink::file(path).await?).run(&stop).await;
-        Ok(())
+        let sink = JsonLinesSink::file(path).await?;
+        Ok(Relay::new(store, sink).lease(LeaseLength::from_millis(2_000)?).run(&stop).await?)
     })
 }
 

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use leasehold_core::{Error, LeaseLength, Result, RetryPolicy, Store, Topic, WorkerId};
 
+use crate::lane::RenewAt;
+
 pub use sink::{ChannelSink, Delivery, JsonLinesSink, Sink};
 
 /// The largest batch without [`Relay::allow_large_batches`].
@@ -27,6 +29,7 @@ pub struct Relay<S> {
     large: bool,
     at_once: usize,
     lease: LeaseLength,
+    renew_at: RenewAt,
     retry: RetryPolicy,
     grace: Duration,
 }
@@ -43,6 +46,7 @@ impl<S: Sink> Relay<S> {
             large: false,
             at_once: 5,
             lease: LeaseLength::DEFAULT,
+            renew_at: RenewAt::default(),
             retry: RetryPolicy::default(),
             grace: Duration::from_secs(20),
         }
@@ -87,6 +91,15 @@ impl<S: Sink> Relay<S> {
     pub fn lease(mut self, lease: LeaseLength) -> Self {
         self.lease = lease;
         self
+    }
+
+    /// Sets after which part of a lease it is renewed; a third unless set.
+    ///
+    /// # Errors
+    /// `Invalid` unless more than 0 and less than a half.
+    pub fn renew_at(mut self, part: f64) -> Result<Self> {
+        self.renew_at = RenewAt::new("build relay", part)?;
+        Ok(self)
     }
 
     /// Sets how long a shutdown waits for deliveries; what is left is given back uncounted.

@@ -1,27 +1,36 @@
 //! Owns the loop of a relay: claim, deliver, renew meanwhile, settle.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use leasehold_core::retry::random_unit;
 use leasehold_core::{
     EventClaim, EventClaimRequest, EventFence, EventSettlement, EventVerdict, Failure, FailureCode,
-    HintKind, RenewRequest, Renewal, StoreExt,
+    HintKind, Result, StoreExt,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{Delivery, Relay, Sink};
 use crate::clock;
+use crate::lane::{Held, Leases};
+
+type InHand = Leases<EventFence>;
 
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl<S: Sink> Relay<S> {
     /// Delivers until `shutdown` is cancelled; the batch in hand is finished or given back.
-    pub async fn run(&self, shutdown: &CancellationToken) {
+    ///
+    /// # Errors
+    /// `Unavailable` without a thread for renewals; errors of the store are logged and tried again.
+    pub async fn run(&self, shutdown: &CancellationToken) -> Result<()> {
+        let leases = Leases::start(self.store.clone(), self.renew_at)?;
         let mut hints = self.store.hints().listen(HintKind::Events);
         while !shutdown.is_cancelled() {
-            if self.relay_once(shutdown).await > 0 {
-                continue;
+            match self.relay_once(&leases, shutdown).await {
+                Ok(0) => {}
+                Ok(_) => continue,
+                Err(error) => tracing::warn!(%error, "claim of events failed"),
             }
             let wait = Duration::from_secs(1).mul_f64(0.5 + random_unit());
             tokio::select! {
@@ -30,54 +39,69 @@ impl<S: Sink> Relay<S> {
                 () = shutdown.cancelled() => {}
             }
         }
+        Ok(())
     }
 
     /// Delivers until no event is due; gives how many were tried.
-    pub async fn run_until_idle(&self) -> usize {
+    ///
+    /// # Errors
+    /// As [`Relay::run`], and those of a claim.
+    pub async fn run_until_idle(&self) -> Result<usize> {
+        let leases = Leases::start(self.store.clone(), self.renew_at)?;
         let (never, mut total) = (CancellationToken::new(), 0);
         loop {
-            match self.relay_once(&never).await {
-                0 => return total,
+            match self.relay_once(&leases, &never).await? {
+                0 => return Ok(total),
                 tried => total += tried,
             }
         }
     }
 
-    async fn relay_once(&self, shutdown: &CancellationToken) -> usize {
+    /// Claims one batch and tries each of its events; gives how many they were.
+    async fn relay_once(&self, leases: &InHand, shutdown: &CancellationToken) -> Result<usize> {
         let mut request = EventClaimRequest::new(self.id).limit(self.batch).lease(self.lease);
         request.topics.clone_from(&self.topics);
         let sent = clock::now();
-        let claims = match self.store.claim_events(request).await {
-            Ok(claims) => claims,
-            Err(error) => {
-                tracing::warn!(%error, "claim of events failed");
-                return 0;
-            }
-        };
+        let claims = self.store.claim_events(request).await?;
         let tried = claims.len();
-        stream::iter(claims)
-            .for_each_concurrent(self.at_once, |claim| self.relay_one(claim, sent, shutdown))
-            .await;
-        tried
+        // The whole batch is renewed, also what still waits behind slow deliveries.
+        let begin = |claim: EventClaim| {
+            let (fence, ends) = (claim.fence, sent + claim.remaining);
+            let nobody = CancellationToken::new();
+            let lease = Held::new(fence, ends, self.lease.as_duration(), nobody);
+            let lost = lease.lost();
+            leases.add(lease);
+            (claim, lost)
+        };
+        let claims: Vec<_> = claims.into_iter().map(begin).collect();
+        let relay = |(claim, lost): (EventClaim, CancellationToken)| async move {
+            let fence = claim.fence;
+            self.relay_one(leases, claim, lost, shutdown).await;
+            leases.remove(&fence);
+        };
+        stream::iter(claims).for_each_concurrent(self.at_once, relay).await;
+        Ok(tried)
     }
 
-    async fn relay_one(&self, claim: EventClaim, sent: Instant, shutdown: &CancellationToken) {
+    async fn relay_one(
+        &self,
+        leases: &InHand,
+        claim: EventClaim,
+        lost: CancellationToken,
+        shutdown: &CancellationToken,
+    ) {
         let (fence, attempt) = (claim.fence, claim.attempt);
-        let mut ends = sent + claim.remaining;
+        let release = EventVerdict::Release { delay: None };
+        let Some(ends) = leases.ends(&fence) else { return };
         let left = ends.saturating_duration_since(clock::now());
         if shutdown.is_cancelled() || left < self.lease.as_duration() / 3 {
-            return self.settle(fence, EventVerdict::Release { delay: None }, ends).await;
+            return self.settle(leases, fence, release).await;
         }
         let delivery = Delivery::of(claim);
         let answer = tokio::select! {
             answer = self.deliver(&delivery) => answer,
-            () = self.keep(fence, &mut ends) => {
-                tracing::warn!(event = %fence.event(), "lease of a delivery lost");
-                return;
-            }
-            () = self.grace_over(shutdown) => {
-                return self.settle(fence, EventVerdict::Release { delay: None }, ends).await;
-            }
+            () = lost.cancelled() => return,
+            () = self.grace_over(shutdown) => return self.settle(leases, fence, release).await,
         };
         let verdict = match answer {
             Ok(()) => EventVerdict::Delivered,
@@ -86,7 +110,7 @@ impl<S: Sink> Relay<S> {
                 EventVerdict::Retry { failure, delay }
             }
         };
-        self.settle(fence, verdict, ends).await;
+        self.settle(leases, fence, verdict).await;
     }
 
     async fn grace_over(&self, shutdown: &CancellationToken) {
@@ -102,34 +126,12 @@ impl<S: Sink> Relay<S> {
         }
     }
 
-    /// Renews at a third of the lease; returns once the lease is lost.
-    async fn keep(&self, fence: EventFence, ends: &mut Instant) {
-        loop {
-            let now = clock::now();
-            if *ends <= now {
-                return;
-            }
-            let spare = self.lease.as_duration() * 2 / 3;
-            let wait = ends.duration_since(now).saturating_sub(spare).max(PAUSE);
-            tokio::time::sleep(wait).await;
-            let asked = clock::now();
-            let request = self.store.renew_events(RenewRequest::new([fence]));
-            let patience = ends.saturating_duration_since(asked);
-            if let Ok(Ok(answers)) = tokio::time::timeout(patience, request).await {
-                match answers.first() {
-                    Some(Renewal::Renewed { remaining, .. }) => *ends = asked + *remaining,
-                    Some(Renewal::Lost(_)) => return,
-                    _ => {}
-                }
-            }
-        }
-    }
-
     /// Sends the same settlement again until it is stored, refused, or the lease is over.
-    async fn settle(&self, fence: EventFence, verdict: EventVerdict, ends: Instant) {
+    async fn settle(&self, leases: &InHand, fence: EventFence, verdict: EventVerdict) {
+        leases.settling(&fence, true);
         let settlement = EventSettlement::new(fence, verdict);
         while let Err(error) = self.store.settle_event(settlement.clone()).await {
-            let again = error.is_retryable() && clock::now() < ends;
+            let again = error.is_retryable() && leases.ends(&fence).is_some();
             tracing::warn!(event = %fence.event(), %error, again, "delivery not settled");
             if !again {
                 return;

@@ -69,7 +69,7 @@ async fn five_deliveries_run_at_once() {
     let fake = fake((0..12).map(|n| event(&n.to_string())));
     let most = Arc::new(AtomicUsize::new(0));
     let sink = Slow { sleeps: Duration::from_millis(20), most: most.clone(), ..Slow::default() };
-    assert_eq!(Relay::new(Arc::new(fake.clone()), sink).run_until_idle().await, 12);
+    assert_eq!(Relay::new(Arc::new(fake.clone()), sink).run_until_idle().await.unwrap(), 12);
     assert_eq!(most.load(Memory::SeqCst), 5);
     assert!(fake.script(|script| script.event_claims.iter().all(|claim| claim.limit == 10)));
     assert_eq!(verdicts(&fake), vec![EventVerdict::Delivered; 12]);
@@ -80,7 +80,7 @@ async fn five_deliveries_run_at_once() {
 async fn a_failed_or_panicking_sink_is_a_failed_attempt() {
     let fake = fake([event("\"fail\""), event("\"panic\"")]);
     let relay = Relay::new(Arc::new(fake.clone()), Slow::default()).at_once(1);
-    relay.run_until_idle().await;
+    relay.run_until_idle().await.unwrap();
     let codes = verdicts(&fake).into_iter().map(|verdict| match verdict {
         EventVerdict::Retry { failure, delay: Some(_) } => failure.code(),
         other => panic!("{other:?}"),
@@ -97,10 +97,30 @@ async fn a_slow_delivery_is_renewed_and_a_lost_one_is_dropped() {
         fake.script(|script| script.renewing = renewing);
         let sink = Slow { sleeps: Duration::from_millis(1_500), ..Slow::default() };
         let relay = Relay::new(Arc::new(fake.clone()), sink).lease(LeaseLength::MIN);
-        relay.run_until_idle().await;
+        relay.run_until_idle().await.unwrap();
         assert_eq!(verdicts(&fake).len(), settled, "{renewing:?}");
         assert!(fake.script(|script| script.renewals) >= 1);
     }
+}
+
+/// Proves: TX-4, WQ-18
+#[tokio::test]
+async fn what_waits_behind_a_slow_delivery_is_renewed_in_the_same_call() {
+    let fake = fake((0..4).map(|n| event(&n.to_string())));
+    let sink = Slow { sleeps: Duration::from_millis(700), ..Slow::default() };
+    let relay = Relay::new(Arc::new(fake.clone()), sink).at_once(1).lease(LeaseLength::MIN);
+    relay.run_until_idle().await.unwrap();
+    assert_eq!(verdicts(&fake), vec![EventVerdict::Delivered; 4]);
+    let batches = fake.script(|script| script.renewed.clone());
+    assert_eq!(batches.first(), Some(&4), "{batches:?}");
+    assert!(batches.len() <= 9, "one call for all, a third of a second apart: {batches:?}");
+}
+
+/// Proves: WQ-18
+#[tokio::test]
+async fn a_relay_that_renews_too_late_is_refused() {
+    let relay = Relay::new(Arc::new(Fake::default()), Slow::default());
+    assert_eq!(relay.renew_at(0.5).expect_err("refused").kind(), ErrorKind::Invalid);
 }
 
 /// Proves: TX-4
@@ -109,7 +129,7 @@ async fn a_lost_reply_is_answered_by_the_same_settlement() {
     let fake = fake([event("1")]);
     fake.script(|script| script.settle_errors.push_back(ErrorKind::OutcomeUnknown));
     let (sink, mut received) = ChannelSink::new(4);
-    Relay::new(Arc::new(fake.clone()), sink).run_until_idle().await;
+    Relay::new(Arc::new(fake.clone()), sink).run_until_idle().await.unwrap();
     let sent = fake.script(|script| script.delivered.clone());
     assert_eq!((sent.len(), &sent[0]), (2, &sent[1]));
     assert_eq!(received.recv().await.unwrap().payload.as_str(), "1");
@@ -122,7 +142,7 @@ async fn a_shutdown_ends_the_wait_for_events() {
     let relay = Relay::new(Arc::new(Fake::default()), Slow::default());
     shutdown.cancel();
     let run = relay.run(&shutdown);
-    tokio::time::timeout(Duration::from_millis(200), run).await.expect("it ends");
+    tokio::time::timeout(Duration::from_millis(200), run).await.expect("it ends").unwrap();
 }
 
 /// Proves: WQ-20
@@ -137,7 +157,8 @@ async fn a_shutdown_gives_a_hanging_delivery_back() {
         shutdown.cancel();
     };
     let both = async { tokio::join!(relay.run(&shutdown), stop) };
-    tokio::time::timeout(Duration::from_secs(2), both).await.expect("it ends");
+    let (ended, ()) = tokio::time::timeout(Duration::from_secs(2), both).await.expect("it ends");
+    ended.unwrap();
     assert_eq!(verdicts(&fake), [EventVerdict::Release { delay: None }]);
 }
 
@@ -148,7 +169,7 @@ async fn a_line_holds_the_payload_as_it_was_published() {
     let path = std::env::temp_dir().join(name);
     let sink = JsonLinesSink::file(&path).await.unwrap();
     let fake = fake([event("{\"n\":\n 1.50}"), event("2")]);
-    Relay::new(Arc::new(fake), sink).at_once(1).run_until_idle().await;
+    Relay::new(Arc::new(fake), sink).at_once(1).run_until_idle().await.unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     let lines: Vec<_> = text.lines().collect();

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use leasehold_core::{
-    Failure, FailureCode, JobKind, LeaseLength, Lifecycle, QueueName, RetryPolicy, Store, WorkerId,
+    Failure, FailureCode, JobKind, LeaseLength, Lifecycle, QueueName, Result, RetryPolicy, Store,
+    WorkerId,
 };
 use serde::de::DeserializeOwned;
 
 use super::context::Context;
 use super::handler::{Handled, HandlerError};
+use crate::lane::RenewAt;
 
 type Answer = BoxFuture<'static, Result<Handled, HandlerError>>;
 
@@ -40,6 +42,7 @@ pub struct Worker {
     pub(super) lifecycles: Vec<Lifecycle>,
     pub(super) slots: usize,
     pub(super) lease: Option<LeaseLength>,
+    pub(super) renew_at: RenewAt,
     pub(super) retry: RetryPolicy,
     pub(super) grace: Duration,
     pub(super) upkeep: Option<Duration>,
@@ -56,6 +59,7 @@ impl Worker {
             lifecycles: Vec::new(),
             slots: 4,
             lease: None,
+            renew_at: RenewAt::default(),
             retry: RetryPolicy::default(),
             grace: Duration::from_secs(20),
             upkeep: Some(Duration::from_secs(5)),
@@ -134,6 +138,15 @@ impl WorkerBuilder {
     pub fn lease(mut self, lease: LeaseLength) -> Self {
         self.worker.lease = Some(lease);
         self
+    }
+
+    /// Sets after which part of a lease it is renewed; a third unless set.
+    ///
+    /// # Errors
+    /// `Invalid` unless more than 0 and less than a half: a second try must find the lease alive.
+    pub fn renew_at(mut self, part: f64) -> Result<Self> {
+        self.worker.renew_at = RenewAt::new("build worker", part)?;
+        Ok(self)
     }
 
     /// Sets the waits between attempts.

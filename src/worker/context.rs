@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use leasehold_core::{
-    ClaimedJob, Error, ErrorKind, Fence, Json, NewEvent, Progress, Result, Settlement, StageName,
-    Store, StoreExt, Verdict,
+    ClaimedJob, Error, ErrorKind, Fence, Json, NewEvent, Progress, Result, Settled, Settlement,
+    StageName, Store, StoreExt, Verdict,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::lane::Leases;
+use super::handler::Handled;
 use crate::clock;
+use crate::lane::Leases;
 
 /// What a handler works with: the job, its fence, its lease. Clones share it.
 #[derive(Clone, Debug)]
@@ -19,7 +20,7 @@ pub struct Context(pub(super) Arc<Inner>);
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) store: Arc<dyn Store>,
-    pub(super) leases: Arc<Leases>,
+    pub(super) leases: Arc<Leases<Fence>>,
     pub(super) fence: Fence,
     pub(super) job: ClaimedJob,
     pub(super) stop: CancellationToken,
@@ -95,12 +96,30 @@ impl Context {
         self.report(|progress| progress.advance(stage)).await
     }
 
-    /// The settlement of this claim inside the handler's own transaction; a transaction may be run
-    /// more than once, so the events in hand stay in hand.
-    pub(crate) fn settlement(&self, verdict: Verdict) -> Settlement {
+    /// Begins the settlement of this claim inside the handler's own transaction. A transaction may be
+    /// run more than once, so the events in hand stay in hand. From here to its commit the lease may
+    /// look lost from outside, and the handler is not to be stopped over that.
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "postgres")),
+        expect(dead_code, reason = "only an engine's own module settles so")
+    )]
+    pub(crate) fn begin_settling(&self, verdict: Verdict) -> Settlement {
+        self.0.leases.settling(&self.0.fence, true);
         let mut settlement = Settlement::new(self.0.fence, verdict);
         settlement.events.clone_from(&self.0.events());
         settlement
+    }
+
+    /// What the handler gives back once its own transaction took the settlement, or did not.
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "postgres")),
+        expect(dead_code, reason = "only an engine's own module settles so")
+    )]
+    pub(crate) fn end_settling(&self, answer: Result<Settled>) -> Result<Handled> {
+        if answer.is_err() {
+            self.0.leases.settling(&self.0.fence, false);
+        }
+        answer.map(|_| Handled::settled(self.0.fence))
     }
 
     pub(super) fn take_events(&self) -> Vec<NewEvent> {

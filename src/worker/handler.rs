@@ -25,8 +25,8 @@ enum End {
     Done(Option<Result<Json>>),
     Snooze(Duration),
     Cancel(Option<String>),
-    /// The handler's own transaction has settled the job.
-    Settled,
+    /// The handler's own transaction has settled this claim.
+    Settled(Fence),
 }
 
 impl Handled {
@@ -54,21 +54,23 @@ impl Handled {
         Self::ended(End::Cancel(Some(reason.into())))
     }
 
-    /// Adds an event that is published together with the end.
+    /// Adds an event that is published together with the end. Too late for what `settle_for` gave:
+    /// publish it inside the transaction instead.
     pub fn event(mut self, event: NewEvent) -> Self {
         self.events.push(event);
         self
     }
 
-    /// Adds a job that is enqueued together with the end.
+    /// Adds a job that is enqueued together with the end. Too late for what `settle_for` gave:
+    /// enqueue it inside the transaction instead.
     pub fn job(mut self, job: NewJob) -> Self {
         self.jobs.push(job);
         self
     }
 
     /// The job is settled already, inside the handler's own transaction.
-    pub(crate) fn settled() -> Self {
-        Self::ended(End::Settled)
+    pub(crate) fn settled(fence: Fence) -> Self {
+        Self::ended(End::Settled(fence))
     }
 
     /// What is left to send; nothing where the handler has settled its job itself.
@@ -78,7 +80,17 @@ impl Handled {
         published: Vec<NewEvent>,
     ) -> Option<Settlement> {
         let verdict = match self.end {
-            End::Settled => return None,
+            End::Settled(own) if own == fence => {
+                if !(self.events.is_empty() && self.jobs.is_empty()) {
+                    tracing::error!(job = %fence.job(), "dropped what was added after settle_for");
+                }
+                return None;
+            }
+            End::Settled(_) => {
+                let why = "the handler gave back the end of another claim";
+                let failure = Failure::new(FailureCode::InvariantBroken, why);
+                return Some(Settlement::new(fence, Verdict::Retry { failure, delay: None }));
+            }
             End::Done(None) => Verdict::Succeed { result: None },
             End::Done(Some(Ok(json))) => Verdict::Succeed { result: Some(json) },
             End::Done(Some(Err(error))) => {

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::builder::{Handler, Worker};
 use super::context::{Context, Inner};
 use super::handler::{Handled, HandlerError};
-use super::lane::Held;
 use super::run::Running;
 use crate::clock;
+use crate::lane::Held;
 
 /// How long a job of an unknown kind is put back for.
 const UNKNOWN_BACKOFF: Duration = Duration::from_secs(30);
@@ -22,9 +22,10 @@ impl Running {
     pub(super) fn begin(&self, claim: Claim, sent: Instant, tasks: &mut JoinSet<()>) {
         let (fence, ends) = (claim.fence, sent + claim.remaining);
         let length = self.worker.lease.map_or(claim.remaining, |lease| lease.as_duration());
-        let (stop, lost) = (self.closing.child_token(), CancellationToken::new());
-        let (tell, settling) = (stop.clone(), false);
-        self.leases.add(Held { fence, ends, length, stop: tell, lost: lost.clone(), settling });
+        let stop = self.closing.child_token();
+        let held = Held::new(fence, ends, length, stop.clone());
+        let lost = held.lost();
+        self.leases.add(held);
         let settler = self.settler.clone();
         let left = ends.saturating_duration_since(clock::now());
         let handler = match self.may_begin(&claim, left, length) {

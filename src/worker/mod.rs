@@ -5,7 +5,6 @@ mod builder;
 mod context;
 mod handler;
 mod job;
-mod lane;
 mod name;
 mod run;
 mod settle;

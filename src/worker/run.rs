@@ -6,26 +6,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::retry::random_unit;
-use leasehold_core::{Claim, ClaimRequest, Control, Error, ErrorKind, HintKind, Listener, Result};
+use leasehold_core::{
+    Claim, ClaimRequest, Control, ErrorKind, Fence, HintKind, Listener, Result, Store,
+};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::builder::Worker;
-use super::lane::{self, Leases};
 use super::name::name_from_env;
 use super::settle::Settler;
 use crate::clock;
+use crate::lane::Leases;
 use crate::maintenance::Maintenance;
 
 /// Every which claim starts at another queue, so that none starves.
 const ROTATE: usize = 16;
 /// How long the releases at the end of a shutdown may take.
 const RELEASE_MAX: Duration = Duration::from_secs(5);
+/// How often a call at the start is tried, and how long to wait between the tries at most.
+const START_TRIES: u32 = 12;
+const START_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// What a running worker holds.
 pub(super) struct Running {
     pub(super) worker: Arc<Worker>,
-    pub(super) leases: Arc<Leases>,
+    pub(super) leases: Arc<Leases<Fence>>,
     pub(super) settler: Settler,
     /// Says that the deadline of the shutdown has come.
     pub(super) closing: CancellationToken,
@@ -40,8 +45,8 @@ impl Worker {
     /// gives the rest back; the attempts given back do not count.
     ///
     /// # Errors
-    /// Those of registering the lifecycles and the name; `Unavailable` without a renewal thread;
-    /// `Invalid` when the store refuses the claims.
+    /// Those of registering the lifecycles and the name, after some retries where a repeat may mend
+    /// them; `Unavailable` without a renewal thread; `Invalid` when the store refuses the claims.
     pub async fn run(self, shutdown: CancellationToken) -> Result<()> {
         let upkeep = shutdown.child_token();
         let _ends_with_us = upkeep.clone().drop_guard();
@@ -62,15 +67,13 @@ impl Worker {
 
     async fn start(self, shutdown: CancellationToken) -> Result<Running> {
         for lifecycle in &self.lifecycles {
-            self.store.control(Control::Register(Box::new(lifecycle.clone()))).await?;
+            let register = Control::Register(Box::new(lifecycle.clone()));
+            begin_with(&*self.store, register, &shutdown).await?;
         }
         let name = name_from_env(self.id);
-        self.store.control(Control::Introduce { worker: self.id, name }).await?;
-        let leases = Arc::new(Leases::default());
-        lane::start(self.store.clone(), &leases).map_err(|error| {
-            let why = "no thread for renewals";
-            Error::new(ErrorKind::Unavailable, "start worker", why).with_source(error)
-        })?;
+        let introduce = Control::Introduce { worker: self.id, name };
+        begin_with(&*self.store, introduce, &shutdown).await?;
+        let leases = Leases::start(self.store.clone(), self.renew_at)?;
         let settler = Settler::start(self.store.clone(), leases.clone());
         Ok(Running {
             worker: Arc::new(self),
@@ -196,6 +199,24 @@ impl Running {
         request.lease = self.worker.lease;
         request
     }
+}
+
+/// Does one act of the start; a database that is away for a moment does not end the worker.
+async fn begin_with(store: &dyn Store, act: Control, shutdown: &CancellationToken) -> Result<()> {
+    let mut pause = Duration::from_millis(100);
+    for _ in 1..START_TRIES {
+        match store.control(act.clone()).await {
+            Ok(_) => return Ok(()),
+            Err(error) if !error.is_retryable() || shutdown.is_cancelled() => return Err(error),
+            Err(error) => tracing::warn!(%error, "the worker cannot start yet"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause.mul_f64(0.5 + random_unit())) => {}
+            () = shutdown.cancelled() => {}
+        }
+        pause = (pause * 2).min(START_PAUSE_MAX);
+    }
+    store.control(act).await.map(|_| ())
 }
 
 type Deadline = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::{
-    Error, ErrorKind, Failure, FailureCode, Result, Settled, Settlement, Store, StoreExt, Verdict,
+    Error, ErrorKind, Failure, FailureCode, Fence, Result, Settled, Settlement, Store, StoreExt,
+    Verdict,
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::lane::Leases;
+use crate::lane::Leases;
 
 /// The most settlements of one call.
 const BATCH: usize = 100;
@@ -31,11 +32,11 @@ struct Item {
 #[derive(Clone, Debug)]
 pub(super) struct Settler {
     inbox: mpsc::Sender<Item>,
-    leases: Arc<Leases>,
+    leases: Arc<Leases<Fence>>,
 }
 
 impl Settler {
-    pub(super) fn start(store: Arc<dyn Store>, leases: Arc<Leases>) -> Self {
+    pub(super) fn start(store: Arc<dyn Store>, leases: Arc<Leases<Fence>>) -> Self {
         let (inbox, receiver) = mpsc::channel(BATCH);
         let lane = Lane { store, leases: leases.clone(), batch: Vec::with_capacity(BATCH) };
         tokio::spawn(lane.settle_all(receiver));
@@ -44,7 +45,7 @@ impl Settler {
 
     /// Returns once the settlement is stored or can no longer be.
     pub(super) async fn settle(&self, settlement: Settlement) {
-        self.leases.settling(&settlement.fence);
+        self.leases.settling(&settlement.fence, true);
         let (done, ended) = oneshot::channel();
         if self.inbox.send(Item { settlement, stand_in: false, done }).await.is_ok() {
             let _ = ended.await;
@@ -55,7 +56,7 @@ impl Settler {
 #[derive(Debug)]
 struct Lane {
     store: Arc<dyn Store>,
-    leases: Arc<Leases>,
+    leases: Arc<Leases<Fence>>,
     batch: Vec<Item>,
 }
 

@@ -35,10 +35,14 @@ pub(crate) struct Script {
     pub(crate) claims_unanswered: usize,
     /// What the next settlements are answered with.
     pub(crate) settle_errors: VecDeque<ErrorKind>,
+    /// What the next acts of control are answered with.
+    pub(crate) control_errors: VecDeque<ErrorKind>,
     pub(crate) claims: Vec<ClaimRequest>,
     pub(crate) settled: Vec<Settlement>,
     pub(crate) reports: Vec<Progress>,
     pub(crate) renewals: usize,
+    /// How many fences each renewal held.
+    pub(crate) renewed: Vec<usize>,
     pub(crate) events: VecDeque<NewEvent>,
     pub(crate) event_claims: Vec<EventClaimRequest>,
     pub(crate) delivered: Vec<EventSettlement>,
@@ -48,6 +52,7 @@ pub(crate) struct Script {
 impl Script {
     fn answer_renewal(&mut self, fences: usize) -> Result<Vec<Renewal>> {
         self.renewals += 1;
+        self.renewed.push(fences);
         let cancel_requested = matches!(self.renewing, Renewing::CancelRequested);
         let remaining = Duration::from_secs(1);
         match self.renewing {
@@ -253,7 +258,10 @@ impl Store for Fake {
     }
 
     async fn control(&self, _: Control) -> Result<Controlled> {
-        Ok(Controlled::Done)
+        match self.script(|script| script.control_errors.pop_front()) {
+            Some(kind) => Err(Error::new(kind, "control", "as scripted")),
+            None => Ok(Controlled::Done),
+        }
     }
 
     async fn find(&self, _: Query) -> Result<Page<Found>> {

@@ -178,3 +178,44 @@ async fn events_go_with_the_next_report_or_the_end() {
     assert_eq!((reports.len(), reports[0].step, reports[0].events[0].id), (1, 1, first));
     assert_eq!((settled[0].events.len(), settled[0].events[0].id), (1, second));
 }
+
+/// Proves: WQ-11
+#[tokio::test]
+async fn a_database_that_is_away_at_the_start_does_not_end_the_worker() {
+    let fake = Fake::with([job("double", "1")]);
+    let away = [ErrorKind::Unavailable, ErrorKind::Busy, ErrorKind::OutcomeUnknown];
+    fake.script(|script| script.control_errors.extend(away));
+    worker(&fake).build().run_until_idle().await.unwrap();
+    assert_eq!(fake.verdicts().len(), 1);
+}
+
+/// Proves: WQ-11
+#[tokio::test]
+async fn an_error_that_no_repeat_mends_ends_the_start() {
+    let fake = Fake::with([job("double", "1")]);
+    fake.script(|script| script.control_errors.push_back(ErrorKind::Conflict));
+    let error = worker(&fake).build().run_until_idle().await.unwrap_err();
+    assert_eq!((error.kind(), fake.verdicts().len()), (ErrorKind::Conflict, 0));
+}
+
+/// Proves: WQ-18
+#[tokio::test]
+async fn a_worker_that_renews_too_late_is_refused() {
+    let fake = Fake::default();
+    let late = worker(&fake).renew_at(0.5).expect_err("refused");
+    assert_eq!(late.kind(), ErrorKind::Invalid);
+    assert!(worker(&fake).renew_at(0.49).is_ok());
+}
+
+/// Proves: WQ-20
+#[tokio::test]
+async fn a_shutdown_ends_a_start_that_waits() {
+    let fake = Fake::default();
+    fake.script(|script| script.control_errors.extend([ErrorKind::Unavailable; 99]));
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn(worker(&fake).build().run(shutdown.clone()));
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    shutdown.cancel();
+    let ended = tokio::time::timeout(Duration::from_millis(500), running).await.expect("it ends");
+    assert_eq!(ended.unwrap().unwrap_err().kind(), ErrorKind::Unavailable);
+}
