@@ -59,8 +59,8 @@ pub use tokio_postgres;
 ///   what is missing.
 /// - `pooler=transaction`: a transaction-mode pooler stands between; nothing is left prepared, and
 ///   wake-ups of other processes are not heard.
-/// - `pool_size=N`: connections that the verbs share; 16 unless set. Heartbeats and settlements have
-///   two more, wake-ups one.
+/// - `pool_size=N`: connections that the verbs share; 16 unless set. Settlements have two
+///   more, heartbeats and wake-ups one each.
 /// - `sslmode`: `disable` (unless set), `prefer`, `require`; with TLS the certificate and the host's
 ///   name are always checked, against the machine's roots or those of `sslrootcert=PATH`.
 ///

@@ -3,6 +3,7 @@
 
 use leasehold_core::{Error, ErrorKind, Lifecycle, Result};
 use sha2::{Digest, Sha256};
+use tokio_postgres::IsolationLevel;
 
 use crate::bind::Params;
 use crate::control::register;
@@ -41,7 +42,9 @@ pub(crate) async fn migrate(target: &Target, pools: &Pools) -> Result<()> {
 async fn apply(target: &Target, pools: &Pools, known: &[Migration]) -> Result<()> {
     let schema = &*target.schema;
     let mut client = pools.take(Lane::Shared).await?;
-    let begun = client.transaction().await.map_err(crate::error::engine)?;
+    // Whatever a role or database has as its default: what is missing is asked again after the lock.
+    let committed = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
+    let begun = committed.start().await.map_err(crate::error::engine)?;
     let db = Db::own(&begun, schema, false);
     let mut todo = missing(&db, known).await?;
     if todo.is_empty() && is_registered(&db).await? {

@@ -1,5 +1,6 @@
-//! Owns the connections: a pool for the verbs, a small lane of its own for heartbeats and settlements
-//! so that nothing can keep a lease from being renewed, and single connections beside both.
+//! Owns the connections: a pool for the verbs, a small lane for settlements, one more for heartbeats,
+//! and single connections beside them. A settlement may wait for a row that a caller has locked; a
+//! heartbeat never does, so nothing that waits may stand before it.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -15,8 +16,10 @@ use crate::open::Target;
 
 /// The longest wait for a connection to become free or be made.
 const WAIT: Duration = Duration::from_secs(30);
-/// Connections of the lane.
-const LANE_SIZE: usize = 2;
+/// Connections of the settlements' lane.
+const SETTLING: usize = 2;
+/// Connections of the heartbeats' lane: a beat waits for no row, so one after the other is enough.
+const BEATING: usize = 1;
 
 /// What a single connection hears from its server; it works only while this is polled.
 pub(crate) type Messages =
@@ -27,8 +30,10 @@ pub(crate) type Messages =
 pub(crate) enum Lane {
     /// The ones all verbs share.
     Shared,
-    /// The ones kept for who holds a lease.
+    /// The ones kept for settlements and reports of who holds a lease; they may wait for a row.
     Holders,
+    /// The one kept for heartbeats, which wait for no row.
+    Beats,
 }
 
 /// The connections of one store.
@@ -36,11 +41,16 @@ pub(crate) enum Lane {
 pub(crate) struct Pools {
     shared: Pool,
     holders: Pool,
+    beats: Pool,
 }
 
 impl Pools {
     pub(crate) fn of(target: &Target) -> Result<Self> {
-        Ok(Self { shared: pool(target, target.pool_size)?, holders: pool(target, LANE_SIZE)? })
+        Ok(Self {
+            shared: pool(target, target.pool_size)?,
+            holders: pool(target, SETTLING)?,
+            beats: pool(target, BEATING)?,
+        })
     }
 
     /// Waits for a connection.
@@ -48,6 +58,7 @@ impl Pools {
         let pool = match lane {
             Lane::Shared => &self.shared,
             Lane::Holders => &self.holders,
+            Lane::Beats => &self.beats,
         };
         pool.get().await.map_err(error::pool)
     }

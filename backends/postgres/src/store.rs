@@ -106,7 +106,7 @@ impl PostgresStore {
         Joined { db: Db::caller(tx, &shared.schema), shared, news: None }
     }
 
-    /// How many connections the verbs share; the lane of heartbeats and settlements comes on top.
+    /// How many connections the verbs share; the lanes of settlements and heartbeats come on top.
     pub fn pool_size(&self) -> usize {
         self.0.target.pool_size
     }
@@ -228,7 +228,7 @@ impl Store for PostgresStore {
     }
 
     async fn renew(&self, request: RenewRequest) -> Result<Vec<Renewal>> {
-        self.run(Lane::Holders, &request).await
+        self.run(Lane::Beats, &request).await
     }
 
     async fn progress(&self, reports: Vec<Progress>) -> Result<Vec<Result<()>>> {
@@ -252,7 +252,7 @@ impl Store for PostgresStore {
     }
 
     async fn renew_events(&self, request: RenewRequest<EventFence>) -> Result<Vec<Renewal>> {
-        self.run(Lane::Holders, &request).await
+        self.run(Lane::Beats, &request).await
     }
 
     async fn settle_events(&self, settlements: Vec<EventSettlement>) -> Result<Vec<Result<()>>> {
