@@ -27,9 +27,7 @@ impl PostgresStore {
     /// # Errors
     /// As [`crate::open`].
     pub async fn lab(url: &str, schema: &str, start: Option<Timestamp>) -> Result<Self> {
-        let mut target = Target::parse(url)?;
-        target.schema = Arc::new(Schema::new(schema)?);
-        target.migrates = true;
+        let target = lab_target(url, schema)?;
         let (client, mut messages) = target.connect().await?;
         let begin_anew = async {
             let drop = format!("drop schema if exists {} cascade", target.schema.quoted());
@@ -41,10 +39,18 @@ impl PostgresStore {
                 return Err(corrupt("the connection ended"));
             }
         }
+        Self::lab_again(url, schema, start).await
+    }
+
+    /// Opens one more store under test in a schema as it is.
+    ///
+    /// # Errors
+    /// As [`crate::open`].
+    pub async fn lab_again(url: &str, schema: &str, start: Option<Timestamp>) -> Result<Self> {
         let mut limits = Limits::default();
         limits.id_skew_max = None;
         let origin = Origin { limits, ids: Ids::numbered(), clock: start.map(ManualClock::at) };
-        let store = Self::start(target, origin).await?;
+        let store = Self::start(lab_target(url, schema)?, origin).await?;
         let mut client = store.reader().await?;
         let begun = client.transaction().await.map_err(engine)?;
         store.db(&begun).execute(sql!("lab_table"), Params::new()).await?;
@@ -136,6 +142,13 @@ impl LabStore for PostgresStore {
         };
         played.map_err(|error| named(error, "play"))
     }
+}
+
+fn lab_target(url: &str, schema: &str) -> Result<Target> {
+    let mut target = Target::parse(url)?;
+    target.schema = Arc::new(Schema::new(schema)?);
+    target.migrates = true;
+    Ok(target)
 }
 
 async fn dump(db: &Db<'_>) -> Result<Dump> {

@@ -2,6 +2,7 @@
 //! schema and migration. Never repeats a URL in an error, since it may hold a password.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind, Result};
 use rustls::pki_types::CertificateDer;
@@ -14,6 +15,10 @@ use crate::schema::Schema;
 
 /// How many connections the verbs share unless the URL says otherwise.
 const POOL_SIZE: usize = 16;
+/// The longest wait for one of the hosts to answer.
+const CONNECT_WAIT: Duration = Duration::from_secs(10);
+/// How long the wire may be silent before the server is asked whether it lives.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// A database and how it is spoken to.
 #[derive(Clone)]
@@ -77,6 +82,7 @@ impl Target {
         if config.get_application_name().is_none() {
             config.application_name("leasehold");
         }
+        notice_a_dead_server(&mut config, &rest);
         let tls = own.tls(&mut config)?;
         Ok(Self {
             config,
@@ -137,6 +143,21 @@ impl Own {
         let roots = roots(self.ssl_roots.as_deref())?;
         let client = versions.with_root_certificates(roots).with_no_client_auth();
         Ok(Some(MakeRustlsConnect::new(client)))
+    }
+}
+
+/// A server that is gone without a word is noticed within a minute, unless the URL says otherwise.
+fn notice_a_dead_server(config: &mut Config, given: &[&str]) {
+    let is_given = |name: &str| given.iter().any(|parameter| parameter.starts_with(name));
+    if !is_given("connect_timeout=") {
+        config.connect_timeout(CONNECT_WAIT);
+    }
+    if !is_given("tcp_user_timeout=") {
+        config.tcp_user_timeout(SILENCE_MAX);
+    }
+    if !is_given("keepalives") {
+        config.keepalives_idle(SILENCE_MAX).keepalives_interval(SILENCE_MAX / 6);
+        config.keepalives_retries(3);
     }
 }
 
@@ -201,6 +222,9 @@ mod tests {
         let plain = Target::parse("postgresql://db/app").expect("a URL");
         assert_eq!(plain.schema.name(), "leasehold");
         assert!(!plain.migrates && !plain.behind_pooler);
+        assert_eq!(plain.config.get_connect_timeout(), Some(&CONNECT_WAIT));
+        let own = Target::parse("postgres://db/app?connect_timeout=3").expect("a URL");
+        assert_eq!(own.config.get_connect_timeout(), Some(&Duration::from_secs(3)));
     }
 
     /// Proves: GLO-4
