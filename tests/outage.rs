@@ -1,6 +1,10 @@
 //! PostgreSQL stopped in immediate mode, and its sessions ended in the middle, under load: what was
 //! acknowledged is there once and runs to its end; what was left open is settled by asking again.
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "a test fails by expecting and reports")]
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test fails by expecting and reports"
+)]
 
 #[path = "outage/server.rs"]
 mod server;

@@ -1,10 +1,9 @@
 //! Owns the claim loop and the shutdown, which is bounded by one deadline over all queues.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{BoxFuture, FutureExt, Shared};
 use leasehold_core::retry::random_unit;
 use leasehold_core::{
     Claim, ClaimRequest, Control, ErrorKind, Fence, HintKind, Listener, Result, Store,
@@ -90,18 +89,19 @@ impl Worker {
 impl Running {
     async fn claim_until(mut self, until_idle: bool) -> Result<()> {
         let (shutdown, grace) = (self.shutdown.clone(), self.worker.grace);
-        let mut deadline: Deadline = Box::pin(async move {
+        let deadline = async move {
             shutdown.cancelled().await;
             tokio::time::sleep(grace).await;
-        });
+        };
+        let deadline = deadline.boxed().shared();
         let mut tasks = JoinSet::new();
-        let ended = self.claim_all(until_idle, &mut tasks, &mut deadline).await;
+        let ended = self.claim_all(until_idle, &mut tasks, &deadline).await;
         if ended.is_err() {
             self.shutdown.cancel(); // the jobs in hand still get their grace time
         }
         tokio::select! {
             () = join_all(&mut tasks) => {}
-            () = &mut deadline => {
+            () = deadline => {
                 self.closing.cancel();
                 if tokio::time::timeout(RELEASE_MAX, join_all(&mut tasks)).await.is_err() {
                     tracing::error!(jobs = tasks.len(), "not released; their leases will lapse");
@@ -116,10 +116,12 @@ impl Running {
         &mut self,
         until_idle: bool,
         tasks: &mut JoinSet<()>,
-        deadline: &mut Deadline,
+        deadline: &Deadline,
     ) -> Result<()> {
         let mut hints = self.worker.store.hints().listen(HintKind::Jobs);
-        while !self.shutdown.is_cancelled() || self.unanswered.is_some() {
+        while !self.shutdown.is_cancelled()
+            || (self.unanswered.is_some() && !self.closing.is_cancelled())
+        {
             while tasks.try_join_next().is_some() {}
             let free = self.worker.slots.saturating_sub(tasks.len());
             if free == 0 && self.unanswered.is_none() {
@@ -130,13 +132,10 @@ impl Running {
                 continue;
             }
             let request = self.request(free);
-            let (sent, store) = (clock::now(), self.worker.store.clone());
-            let answer = tokio::select! {
-                answer = store.claim(request.clone()) => answer,
-                () = &mut *deadline => {
-                    tracing::error!("a claim got no answer; what it took will lapse");
-                    return Ok(());
-                }
+            let sent = clock::now();
+            let Some(answer) = self.claim(request.clone(), deadline).await else {
+                tracing::error!("a claim got no answer; what it took will lapse");
+                return Ok(());
             };
             let Some(claims) = self.learn(request, answer, until_idle)? else {
                 self.pause(&mut hints, tasks, false).await;
@@ -154,6 +153,24 @@ impl Running {
             }
         }
         Ok(())
+    }
+
+    /// Sends a claim; `None` when it has no answer long after the deadline of the shutdown. What comes
+    /// of it between the two is given back.
+    async fn claim(
+        &self,
+        request: ClaimRequest,
+        deadline: &Deadline,
+    ) -> Option<Result<Vec<Claim>>> {
+        let mut claim = self.worker.store.claim(request);
+        tokio::select! {
+            biased;
+            answer = &mut claim => Some(answer),
+            () = deadline.clone() => {
+                self.closing.cancel();
+                tokio::time::timeout(RELEASE_MAX, claim).await.ok()
+            }
+        }
     }
 
     /// What a claim gave; `None` when it failed and is worth another try.
@@ -219,7 +236,7 @@ async fn begin_with(store: &dyn Store, act: Control, shutdown: &CancellationToke
     store.control(act).await.map(|_| ())
 }
 
-type Deadline = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Deadline = Shared<BoxFuture<'static, ()>>;
 
 async fn join_all(tasks: &mut JoinSet<()>) {
     while tasks.join_next().await.is_some() {}

@@ -35,6 +35,12 @@ impl Engine {
         ]
     }
 
+    /// The store that lives in this process's memory.
+    #[allow(dead_code, reason = "no other process finds it")]
+    pub(crate) fn memory() -> Self {
+        Self { name: "memory", url: "memory".to_owned() }
+    }
+
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
@@ -54,11 +60,20 @@ impl Engine {
     }
 
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>> {
+        if self.name == "memory" {
+            return Ok(Arc::new(leasehold::memory::MemoryStore::new()));
+        }
         leasehold::connect(&self.url).await
     }
 
     /// Runs a story on a database of its own and removes it.
-    pub(crate) fn fresh(&self, story: fn(&Self) -> Result<(), Failed>) -> Result<(), Failed> {
+    pub(crate) fn fresh(
+        &self,
+        story: impl FnOnce(&Self) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        if self.name == "memory" {
+            return story(self);
+        }
         let name = format!("processes_{}", WorkerId::new().as_uuid().as_simple());
         if self.name == "sqlite" {
             let place = folder().join(name);
