@@ -21,7 +21,7 @@ pub(crate) fn engine(error: tokio_postgres::Error) -> Error {
     if matches!(code.as_str(), "40001" | "40P01" | "25P02") { mapped.restarting() } else { mapped }
 }
 
-/// A server's error with the server's own words, which the driver leaves out.
+/// An error with the server's own words or the cause, which the driver leaves out.
 #[derive(Debug)]
 struct Told(tokio_postgres::Error);
 
@@ -29,7 +29,10 @@ impl std::fmt::Display for Told {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0.as_db_error() {
             Some(told) => write!(f, "{} (SQLSTATE {})", told.message(), told.code().code()),
-            None => self.0.fmt(f),
+            None => {
+                self.0.fmt(f)?;
+                self.0.source().map_or(Ok(()), |why| write!(f, ": {why}"))
+            }
         }
     }
 }
@@ -52,7 +55,7 @@ fn beyond_the_server(error: tokio_postgres::Error) -> Error {
     } else {
         (ErrorKind::Corrupt, "a row could not be read")
     };
-    Error::new(kind, UNNAMED, why).with_source(error)
+    Error::new(kind, UNNAMED, why).with_source(Told(error))
 }
 
 fn kind_of(code: &str) -> (ErrorKind, &'static str) {
@@ -94,7 +97,7 @@ pub(crate) fn commit(error: tokio_postgres::Error) -> Error {
     match class.as_deref() {
         None | Some("08" | "57") => {
             let why = "the reply to the commit was lost; repeat the call";
-            Error::new(ErrorKind::OutcomeUnknown, UNNAMED, why).with_source(error)
+            Error::new(ErrorKind::OutcomeUnknown, UNNAMED, why).with_source(Told(error))
         }
         Some(_) => engine(error),
     }
