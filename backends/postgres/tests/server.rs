@@ -35,6 +35,7 @@ macro_rules! stories {
 
 fn main() {
     let stories = stories![
+        loss::damaged_row_fails_its_own_item_only,
         loss::dead_connections_are_replaced,
         loss::failed_transaction_asks_for_a_restart,
         loss::lost_reply_to_a_commit_is_unknown,

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leasehold_core::{ErrorKind, StoreExt};
+use leasehold_core::{ErrorKind, Settlement, Store, StoreExt, Verdict};
 use leasehold_postgres::open;
 use leasehold_postgres::tokio_postgres::Config;
 use leasehold_postgres::tokio_postgres::config::Host;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 
-use crate::place::{Place, job};
+use crate::place::{Place, fill, job, take};
 
 /// Proves: ERR-1, GLO-2
 pub(crate) async fn dead_connections_are_replaced(place: Place) {
@@ -54,6 +54,21 @@ pub(crate) async fn lost_reply_to_a_commit_is_unknown(place: Place) {
     let again = store.enqueue_one(new.clone()).await.expect("repeated");
     assert_eq!((again.job(), again.is_new()), (new.id, false));
     assert!(direct.job(new.id).await.expect("found").is_some());
+}
+
+/// Proves: ERR-1
+pub(crate) async fn damaged_row_fails_its_own_item_only(place: Place) {
+    let store = place.store().await;
+    fill(&store, 2).await;
+    let claims = take(&store, 2).await;
+    let damage = format!("update \"{}\".jobs set kind = '' where id = $1", place.schema);
+    let session = place.session().await;
+    session.execute(&damage, &[&claims[0].fence.job().as_uuid()]).await.expect("damaged");
+    let ends = claims.iter();
+    let ends = ends.map(|it| Settlement::new(it.fence, Verdict::Succeed { result: None }));
+    let answers = store.settle(ends.collect()).await.expect("answered");
+    assert_eq!(answers[0].as_ref().expect_err("damaged").kind(), ErrorKind::Corrupt);
+    assert!(answers[1].is_ok(), "{answers:?}");
 }
 
 /// Relays connections to the server's socket; while `cuts`, a COMMIT goes through and its connection
