@@ -9,6 +9,8 @@ mod engine;
 mod handlers;
 #[path = "running/leases.rs"]
 mod leases;
+#[path = "running/own_rows.rs"]
+mod own_rows;
 #[path = "running/relays.rs"]
 mod relays;
 #[path = "running/shutdown.rs"]
@@ -42,9 +44,15 @@ fn main() -> ExitCode {
     let groups = [handlers::STORIES, leases::STORIES, relays::STORIES, shutdown::STORIES];
     let mut trials = Vec::new();
     for engine in std::iter::once(Engine::memory()).chain(Engine::all()) {
+        let absent = engine.is_absent() && !engine::required();
+        if engine.name() == "postgres" {
+            let own = engine.clone();
+            let play = move || own.fresh(own_rows::handlers_settle_inside_their_own_transactions);
+            let trial = Trial::test(format!("postgres::{}", own_rows::NAME), play);
+            trials.push(trial.with_ignored_flag(absent));
+        }
         for (name, story) in groups.concat() {
             let (engine, name) = (engine.clone(), format!("{}::{name}", engine.name()));
-            let absent = engine.is_absent() && !engine::required();
             let play =
                 move |at: &Engine| runtime().block_on(async { story(at.open().await?).await });
             let trial = Trial::test(name, move || engine.fresh(play));

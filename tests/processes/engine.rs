@@ -54,6 +54,18 @@ impl Engine {
         &self.url
     }
 
+    /// The server without the store's own parameters.
+    #[allow(dead_code, reason = "for tests with rows of their own")]
+    pub(crate) fn server(&self) -> &str {
+        self.url.split("migrate=auto").next().map_or("", |url| url.trim_end_matches(['?', '&']))
+    }
+
+    /// The schema this database is in.
+    #[allow(dead_code, reason = "for tests with rows of their own")]
+    pub(crate) fn schema(&self) -> String {
+        self.url.split("schema=").nth(1).unwrap_or("leasehold").to_owned()
+    }
+
     /// The database at a URL.
     pub(crate) fn at(url: &str) -> Self {
         Self { name: "any", url: url.to_owned() }

@@ -1,0 +1,86 @@
+//! Handlers that settle their job inside their own transaction on PostgreSQL; SQLite's are in
+//! `tests/own_transaction.rs`, since only there a transaction is a closure.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::postgres::tokio_postgres::{self, Client, NoTls};
+use leasehold::postgres::{PostgresStore, SettleFor};
+use leasehold::{
+    Context, Handled, HandlerError, Json, NewEvent, NewJob, State, Store, Topic, Verdict,
+};
+
+use crate::engine::Engine;
+use crate::{Told, add, kind, runtime, view, worker};
+
+pub(crate) const NAME: &str = "handlers_settle_inside_their_own_transactions";
+
+/// Proves: TX-2, TX-1, WQ-5
+pub(crate) fn handlers_settle_inside_their_own_transactions(engine: &Engine) -> Told {
+    runtime().block_on(async {
+        // As many connections as slots, and every handler holds one of its own past its lease.
+        let store = leasehold::postgres::open(&format!("{}&pool_size=2", engine.url())).await?;
+        let place = Place { store, server: engine.server().to_owned(), table: engine.schema() };
+        let client = place.client().await?;
+        let create = format!("create table {}.payments (attempt integer)", place.table);
+        client.batch_execute(&create).await?;
+
+        let all: Arc<dyn Store> = Arc::new(place.store.clone());
+        let mut ids = Vec::new();
+        for _ in 0..4 {
+            ids.push(add(&all, NewJob::new(kind("pay"), Json::null())).await?);
+        }
+        let handling = place.clone();
+        let built = worker(&all).slots(2).handler(kind("pay"), move |context, (): ()| {
+            let place = handling.clone();
+            async move { place.pay(context).await }
+        });
+        built.build().run_until_idle().await?;
+
+        for id in ids {
+            let job = view(&all, id).await?;
+            assert_eq!((job.state, job.executions), (State::Succeeded, 2));
+        }
+        let rows = format!("select attempt from {}.payments", place.table);
+        let rows = client.query(&rows, &[]).await?;
+        let attempts: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+        assert_eq!(attempts, [2; 4], "what was rolled back left no row");
+        assert_eq!(all.stats().await?.outbox.waiting, 4);
+        Ok(())
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Place {
+    store: PostgresStore,
+    server: String,
+    table: String,
+}
+
+impl Place {
+    async fn client(&self) -> Result<Client, tokio_postgres::Error> {
+        let (client, connection) = tokio_postgres::connect(&self.server, NoTls).await?;
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
+    /// Pays and settles in one transaction, held open past the lease; the first attempt rolls back.
+    async fn pay(&self, context: Context) -> Result<Handled, HandlerError> {
+        context.publish(NewEvent::new(Topic::new("paid")?, Json::null()));
+        let attempt = i32::try_from(context.job().attempt)?;
+        let mut client = self.client().await?;
+        let tx = client.transaction().await?;
+        let insert = format!("insert into {}.payments values ($1)", self.table);
+        tx.execute(&insert, &[&attempt]).await?;
+        let verdict = Verdict::Succeed { result: None };
+        let handled = self.store.join(&tx).settle_for(&context, verdict).await?;
+        if attempt == 1 {
+            tx.rollback().await?;
+            return Err(std::io::Error::other("changed its mind").into());
+        }
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        tx.commit().await?;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        Ok(handled)
+    }
+}
