@@ -14,6 +14,7 @@ use leasehold_core::{
     failpoint,
 };
 use leasehold_postgres::PostgresStore;
+use leasehold_postgres::tokio_postgres::{self, NoTls};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
@@ -26,11 +27,27 @@ fn server() -> Option<String> {
 
 /// Opens the child's or the parent's store; `anew` makes the schema fresh.
 async fn open(schema: &str, anew: bool) -> Result<PostgresStore> {
-    let server = format!("{}&pool_size=2", server().expect("a server"));
+    let server = format!("{}&pool_size=2&application_name={schema}", server().expect("a server"));
     if anew {
         return PostgresStore::lab(&server, schema, Some(start())).await;
     }
     PostgresStore::lab_again(&server, schema, Some(start())).await
+}
+
+/// Waits until the server has noticed that the child is gone and has let go of its locks.
+async fn until_gone(schema: &str) {
+    let server = server().expect("a server");
+    let (client, connection) = tokio_postgres::connect(&server, NoTls).await.expect("a session");
+    tokio::spawn(connection);
+    let text = "select count(*) from pg_stat_activity where application_name = $1";
+    for _ in 0..10_000 {
+        let row = client.query_one(text, &[&schema]).await.expect("an answer");
+        if row.get::<_, i64>(0) == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("the child's sessions stay");
 }
 
 fn start() -> Timestamp {
@@ -148,6 +165,7 @@ fn ended_at_each_step_it_is_all_or_nothing(verb: &'static str) -> Result<()> {
         let status = Command::new(&program).env(CHILD, task).stderr(Stdio::null()).status();
         let survived = status.expect("a child").success();
         runtime.block_on(async {
+            until_gone(&schema).await;
             let store = open(&schema, false).await?;
             let found = store.dump().await?;
             let (undone, done) = (found.difference(&before), found.difference(&after));
