@@ -41,10 +41,10 @@ impl State {
         queues.iter().try_for_each(|queue| taking.fill_from(queue))?;
         let Taking { mut work, mut rows, had, .. } = taking;
         work.claimed(rows.get_mut(had..).unwrap_or_default())?;
-        let claims = rows.iter().map(|row| self.claim_for(&work, row)).collect();
+        let claims = rows.iter().map(|row| self.claim_for(&work, row)).collect::<Result<_>>()?;
         self.write(facts, work);
         rows.into_iter().skip(had).for_each(|row| self.put_job(row));
-        claims
+        Ok(claims)
     }
 
     fn claim_for(&self, work: &Work, row: &JobRow) -> Result<Claim> {
@@ -93,13 +93,20 @@ impl State {
     }
 
     fn expired(&self, facts: &Facts<'_>, queue: Option<&QueueName>, limit: usize) -> Vec<JobId> {
-        let rows = self.leased.iter().filter(|(name, _)| queue.is_none_or(|queue| queue == name));
-        let rows = rows.filter_map(|(_, id)| self.jobs.get(id));
-        let expired = |row: &&JobRow| row.lease.is_some_and(|it| it.expires_at <= facts.now);
-        let mut ids: Vec<JobId> = rows.filter(expired).map(|row| row.id).collect();
+        let mut ids: Vec<JobId> = match queue {
+            Some(queue) => self.orders.leased(queue).collect(),
+            None => self.orders.leased_anywhere().collect(),
+        };
+        ids.retain(|id| !self.is_held(*id, facts));
         ids.sort_unstable();
         ids.truncate(limit);
         ids
+    }
+
+    /// Whether a job's lease still runs.
+    fn is_held(&self, id: JobId, facts: &Facts<'_>) -> bool {
+        let lease = self.jobs.get(&id).and_then(|row| row.lease);
+        lease.is_some_and(|lease| lease.expires_at > facts.now)
     }
 
     fn take_back(
@@ -122,15 +129,14 @@ impl Taking<'_> {
     }
 
     fn again(&mut self, queue: &QueueName) {
-        let (request, now) = (self.request, self.facts.now);
+        let (state, request) = (self.state, self.request);
         let mine = |row: &&JobRow| {
-            let held =
-                |lease: crate::row::Lease| lease.worker == request.worker && lease.expires_at > now;
-            row.queue == *queue && row.claim == Some(request.claim) && row.lease.is_some_and(held)
+            row.claim == Some(request.claim)
+                && row.lease.is_some_and(|lease| lease.worker == request.worker)
         };
-        let ids = self.state.leased.iter().map(|(_, id)| id);
-        let rows = ids.filter_map(|id| self.state.jobs.get(id)).filter(mine).cloned();
-        let mut rows: Vec<JobRow> = rows.collect();
+        let held = state.orders.leased(queue).filter(|id| state.is_held(*id, self.facts));
+        let rows = held.filter_map(|id| state.jobs.get(&id)).filter(mine);
+        let mut rows: Vec<JobRow> = rows.cloned().collect();
         rows.sort_by_key(claim_order);
         rows.truncate(self.left());
         self.rows.append(&mut rows);
@@ -174,27 +180,25 @@ impl Taking<'_> {
     }
 
     fn room(&self, queue: &QueueRow) -> usize {
-        let count = |name: Option<&QueueName>| {
-            let rows = self.state.leased.iter();
-            let rows = rows.filter(|(queue, _)| name.is_none_or(|name| name == queue));
-            let rows = rows.filter_map(|(_, id)| self.state.jobs.get(id));
-            let live = |row: &&JobRow| row.lease.is_some_and(|it| it.expires_at > self.facts.now);
-            u64::try_from(rows.filter(live).count()).unwrap_or(u64::MAX)
-        };
-        let taken = u64::try_from(self.rows.len() - self.had).unwrap_or(u64::MAX);
-        let by_queue = room(queue.limit, count(Some(&queue.name)));
-        by_queue.min(room(self.state.limit, count(None).saturating_add(taken)))
+        let state = self.state;
+        let count = |held: usize| u64::try_from(held).unwrap_or(u64::MAX);
+        let held = |id: &JobId| state.is_held(*id, self.facts);
+        let mut left = usize::MAX;
+        if queue.limit.is_some() {
+            let leased = state.orders.leased(&queue.name).filter(held).count();
+            left = left.min(room(queue.limit, count(leased)));
+        }
+        if state.limit.is_some() {
+            let taken = self.rows.len().saturating_sub(self.had);
+            let leased = state.orders.leased_anywhere().filter(held).count();
+            left = left.min(room(state.limit, count(leased.saturating_add(taken))));
+        }
+        left
     }
 
     fn candidates(&self, queue: &QueueName, want: usize) -> Vec<JobRow> {
-        let from = (
-            queue.clone(),
-            std::cmp::Reverse(i16::MAX),
-            crate::time::Timestamp::MIN,
-            JobId::from_uuid(uuid::Uuid::nil()),
-        );
-        let rows = self.state.waiting.range(from..).take_while(|(name, ..)| name == queue);
-        let due = rows.filter(|(_, _, run_at, _)| *run_at <= self.facts.now);
-        due.filter_map(|(.., id)| self.state.jobs.get(id)).take(want).cloned().collect()
+        let waiting = self.state.orders.waiting(queue);
+        let due = waiting.filter(|(run_at, _)| *run_at <= self.facts.now);
+        due.filter_map(|(_, id)| self.state.jobs.get(&id)).take(want).cloned().collect()
     }
 }

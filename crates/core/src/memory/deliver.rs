@@ -20,49 +20,27 @@ impl State {
         request.check()?;
         let mut work = self.work(facts);
         let topics = request.topics.as_deref();
-        let mut found: Vec<&EventRow> = self.deliverable(facts, topics).collect();
-        found.sort_by_key(|row| (row.run_at, row.id));
-        found.truncate(request.limit);
-        let mut found: Vec<EventRow> = found.into_iter().cloned().collect();
+        let of_topics = |row: &&EventRow| topics.is_none_or(|topics| topics.contains(&row.topic));
+        let due = self.orders.due_events(facts.now).filter_map(|id| self.events.get(&id));
+        let due = due.filter(of_topics).filter(|row| self.orders.is_first(row));
+        let mut found: Vec<EventRow> = due.take(request.limit).cloned().collect();
         work.load_events(found.iter().cloned());
         if found.len() < request.limit {
             let back = self.take_back_events(facts, &mut work, topics, request.limit);
-            let back = back.iter().filter_map(|id| work.event(*id));
             let due = |row: &&EventRow| {
                 row.state == EventState::Waiting
                     && row.run_at <= facts.now
-                    && self.is_first_of_its_key(row)
+                    // A replay may have put an earlier one of its key before it.
+                    && self.orders.is_first(row)
             };
-            found.extend(back.filter(due).cloned());
+            found.extend(back.iter().filter_map(|id| work.event(*id)).filter(due).cloned());
             found.sort_by_key(|row| (row.run_at, row.id));
             found.truncate(request.limit);
         }
-        let claims = found.iter().map(|row| work.claim_event(row.id, request)).collect();
+        let claims =
+            found.iter().map(|row| work.claim_event(row.id, request)).collect::<Result<_>>()?;
         self.write(facts, work);
-        claims
-    }
-
-    fn deliverable<'a>(
-        &'a self,
-        facts: &'a Facts<'_>,
-        topics: Option<&'a [Topic]>,
-    ) -> impl Iterator<Item = &'a EventRow> {
-        self.events.values().filter(move |row| {
-            row.state == EventState::Waiting
-                && row.run_at <= facts.now
-                && topics.is_none_or(|topics| topics.contains(&row.topic))
-                && self.is_first_of_its_key(row)
-        })
-    }
-
-    fn is_first_of_its_key(&self, row: &EventRow) -> bool {
-        let live = |event: &EventRow| {
-            matches!(event.state, EventState::Waiting | EventState::Leased) && event.ordered
-        };
-        let earlier = |event: &EventRow| {
-            live(event) && event.ordering == row.ordering && event.sequence < row.sequence
-        };
-        !row.ordered || !self.events.values().any(earlier)
+        Ok(claims)
     }
 
     pub(super) fn take_back_events(
@@ -76,8 +54,8 @@ impl State {
             row.lease.is_some_and(|lease| lease.expires_at <= facts.now)
                 && topics.is_none_or(|topics| topics.contains(&row.topic))
         };
-        let found: Vec<EventRow> =
-            self.events.values().filter(expired).take(limit).cloned().collect();
+        let leased = self.orders.leased_events().filter_map(|id| self.events.get(&id));
+        let found: Vec<EventRow> = leased.filter(expired).take(limit).cloned().collect();
         let ids: Vec<EventId> = found.iter().map(|row| row.id).collect();
         work.load_events(found);
         ids.into_iter().filter(|id| work.reclaim_event(*id).is_some()).collect()

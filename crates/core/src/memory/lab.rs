@@ -13,6 +13,8 @@ use crate::rules::Ids;
 use crate::time::Timestamp;
 
 mod dump;
+#[cfg(test)]
+mod tests;
 
 impl MemoryStore {
     /// An empty store for tests: its clock stands at `start`, its ids are numbered, and the times of

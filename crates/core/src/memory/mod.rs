@@ -24,7 +24,10 @@ mod deliver;
 mod find;
 #[cfg(feature = "lab")]
 mod lab;
+mod order;
 mod state;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 mod verbs;
 

@@ -1,8 +1,9 @@
 //! Owns the tables, as maps of rows, and how decided changes are written into them. Decides nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::order::Orders;
 use crate::event::EventState;
 use crate::fence::Epoch;
 use crate::hints::{HintKind, Hints};
@@ -55,9 +56,6 @@ pub(super) struct State {
     pub(super) topics: BTreeMap<Topic, bool>,
     pub(super) workers: BTreeMap<WorkerId, (String, Timestamp)>,
     pub(super) jobs: BTreeMap<JobId, JobRow>,
-    /// Waiting jobs in claim order within their queue.
-    pub(super) waiting: BTreeSet<(QueueName, std::cmp::Reverse<i16>, Timestamp, JobId)>,
-    pub(super) leased: BTreeSet<(QueueName, JobId)>,
     pub(super) requests: BTreeMap<JobId, RequestRow>,
     pub(super) outcomes: BTreeMap<JobId, Outcome>,
     pub(super) keys: BTreeMap<(Scope, IdempotencyKey), KeyRow>,
@@ -68,6 +66,8 @@ pub(super) struct State {
     pub(super) tombstones: BTreeMap<JobId, TombstoneRow>,
     pub(super) records: BTreeMap<(Scope, IdempotencyKey), RecordRow>,
     pub(super) audit: Vec<AuditRow>,
+    /// Which jobs and events stand where.
+    pub(super) orders: Orders,
     /// The caller's own rows, for scripts.
     #[cfg(feature = "lab")]
     pub(super) own_rows: Vec<String>,
@@ -85,8 +85,6 @@ impl State {
             topics: BTreeMap::new(),
             workers: BTreeMap::new(),
             jobs: BTreeMap::new(),
-            waiting: BTreeSet::new(),
-            leased: BTreeSet::new(),
             requests: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             keys: BTreeMap::new(),
@@ -97,6 +95,7 @@ impl State {
             tombstones: BTreeMap::new(),
             records: BTreeMap::new(),
             audit: Vec::new(),
+            orders: Orders::default(),
             #[cfg(feature = "lab")]
             own_rows: Vec::new(),
             news: Vec::new(),
@@ -179,7 +178,7 @@ impl State {
         changes.jobs.into_iter().for_each(|row| self.put_job(row));
         changes.outcomes.into_iter().for_each(|patch| self.patch_outcome(patch));
         for row in changes.events_new.iter().chain(&changes.events) {
-            self.events.insert(row.id, row.clone());
+            self.put_event(row.clone());
         }
         for row in changes.transitions {
             self.transitions.insert((row.job, row.sequence), row);
@@ -219,31 +218,6 @@ impl State {
         changes.assign_sequences(&last);
         for event in &mut changes.events_new {
             event.ordered &= self.topics.get(&event.topic).copied().unwrap_or(true);
-        }
-    }
-
-    /// Puts a job row in its place, the order of claims included.
-    pub(super) fn put_job(&mut self, row: JobRow) {
-        self.forget_order(row.id);
-        match row.state {
-            JobState::Waiting if !row.held => {
-                let (priority, run_at) = (std::cmp::Reverse(row.priority), row.run_at);
-                self.waiting.insert((row.queue.clone(), priority, run_at, row.id));
-            }
-            JobState::Leased => {
-                self.leased.insert((row.queue.clone(), row.id));
-            }
-            _ => {}
-        }
-        self.jobs.insert(row.id, row);
-    }
-
-    /// Takes a job out of the order of claims.
-    pub(super) fn forget_order(&mut self, id: JobId) {
-        if let Some(old) = self.jobs.get(&id) {
-            let (priority, run_at) = (std::cmp::Reverse(old.priority), old.run_at);
-            self.waiting.remove(&(old.queue.clone(), priority, run_at, id));
-            self.leased.remove(&(old.queue.clone(), id));
         }
     }
 

@@ -78,7 +78,7 @@ impl State {
             let left = request.limit - gone.len();
             gone.extend(oldest(ended.filter(|(at, _)| *at <= before), left));
         }
-        gone.iter().for_each(|id| drop(self.events.remove(id)));
+        gone.iter().for_each(|id| drop(self.take_event(*id)));
         counted(gone.len())
     }
 
@@ -100,8 +100,7 @@ impl State {
     }
 
     fn bury(&mut self, id: JobId, now: Timestamp) {
-        self.forget_order(id);
-        let job = self.jobs.remove(&id).zip(self.requests.remove(&id));
+        let job = self.take_job(id).zip(self.requests.remove(&id));
         if let Some((row, request)) = job {
             let tombstone = TombstoneRow {
                 job: id,
@@ -119,8 +118,8 @@ impl State {
             self.tombstones.insert(id, tombstone);
         }
         self.outcomes.remove(&id);
-        self.transitions.retain(|(job, _), _| *job != id);
-        self.dead_letters.retain(|(job, _), _| *job != id);
+        take_all_of(&mut self.transitions, id);
+        take_all_of(&mut self.dead_letters, id);
     }
 }
 
@@ -156,6 +155,13 @@ fn oldest<'a, Key: Clone + Ord + 'a>(
     let mut rows: Vec<(Timestamp, &Key)> = rows.collect();
     rows.sort_unstable();
     rows.into_iter().take(limit).map(|(_, key)| key.clone()).collect()
+}
+
+/// Takes out every row of a job.
+fn take_all_of<Row>(rows: &mut BTreeMap<(JobId, i64), Row>, job: JobId) {
+    let of_job = rows.range((job, i64::MIN)..=(job, i64::MAX));
+    let slots: Vec<(JobId, i64)> = of_job.map(|(slot, _)| *slot).collect();
+    slots.iter().for_each(|slot| drop(rows.remove(slot)));
 }
 
 fn counted(rows: usize) -> u64 {
