@@ -57,6 +57,7 @@ pub use lifecycle::{
     Budget, BudgetScope, Edge, Lifecycle, LifecycleBuilder, Place, PublicNames, ResumeAt, State,
     Verb,
 };
+pub use memory::MemoryStore;
 pub use name::{
     Actor, IdempotencyKey, JobKind, LifecycleName, OrderKey, QueueName, Scope, StageName, Topic,
 };
