@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use leasehold_conformance::{Harness, ignored, script, trials};
+use leasehold_conformance::{Harness, ignored, interleave, script, trials};
 use leasehold_core::lab::LabStore;
 use leasehold_core::memory::MemoryStore;
 use leasehold_core::{Result, Timestamp};
@@ -77,9 +77,19 @@ impl Harness for Postgres {
 /// The length of a differential script.
 const STEPS: usize = 50;
 
+/// A number of runs: what the environment names, else the usual one.
+fn runs(variable: &str, usual: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
 /// How many differential scripts are played.
 fn scripts(usual: u64) -> u64 {
-    std::env::var("LEASEHOLD_SCRIPTS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+    runs("LEASEHOLD_SCRIPTS", usual)
+}
+
+/// How many interleavings are judged by the model.
+fn interleavings(usual: u64) -> u64 {
+    runs("LEASEHOLD_INTERLEAVINGS", usual)
 }
 
 fn main() -> ExitCode {
@@ -87,8 +97,12 @@ fn main() -> ExitCode {
     let harnesses = [Arc::new(Memory) as Arc<dyn Harness>, Arc::new(Sqlite)];
     let mut all: Vec<_> = harnesses.iter().flat_map(trials).collect();
     all.extend(script::trials(&harnesses, scripts(1_000), STEPS));
+    for (harness, usual) in harnesses.iter().zip([10_000, 1_000]) {
+        all.extend(interleave::trials(harness, interleavings(usual)));
+    }
     if let Some(postgres) = Postgres::here() {
         all.extend(trials(&postgres));
+        all.extend(interleave::trials(&postgres, interleavings(200)));
         let both = [Arc::new(Memory) as Arc<dyn Harness>, postgres];
         all.extend(script::trials(&both, scripts(200), STEPS));
     } else {

@@ -4,6 +4,7 @@
 //! which engine it is talking to.
 
 pub mod history;
+pub mod interleave;
 mod lab;
 mod scenarios;
 pub mod script;

@@ -2,7 +2,7 @@
 //! Any difference in a reply or in what is stored fails, names its seed and shrinks. Refuses to know
 //! what is right: stores that agree pass, whatever they agree on; the scenarios say what is right.
 
-mod draw;
+pub(crate) mod draw;
 mod make;
 mod request;
 mod table;

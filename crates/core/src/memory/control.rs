@@ -95,6 +95,10 @@ impl State {
             }
             None => {
                 Arc::make_mut(&mut self.lifecycles).insert(lifecycle.clone());
+                #[cfg(feature = "lab")]
+                {
+                    self.shown_lifecycles = Arc::default();
+                }
                 Ok(self.changed(true))
             }
         }

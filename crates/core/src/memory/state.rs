@@ -52,6 +52,9 @@ pub(super) struct State {
     pub(super) epoch: Epoch,
     pub(super) limit: Option<u32>,
     pub(super) lifecycles: Arc<Lifecycles>,
+    /// The lifecycles as dumps show them; made anew when one is registered.
+    #[cfg(feature = "lab")]
+    pub(super) shown_lifecycles: Arc<std::sync::OnceLock<crate::lab::Dump>>,
     pub(super) queues: BTreeMap<QueueName, QueueRow>,
     pub(super) topics: BTreeMap<Topic, bool>,
     pub(super) workers: BTreeMap<WorkerId, (String, Timestamp)>,
@@ -81,6 +84,8 @@ impl State {
             epoch: Epoch::default(),
             limit: None,
             lifecycles: Arc::new(Lifecycles::shipped()),
+            #[cfg(feature = "lab")]
+            shown_lifecycles: Arc::default(),
             queues: BTreeMap::new(),
             topics: BTreeMap::new(),
             workers: BTreeMap::new(),

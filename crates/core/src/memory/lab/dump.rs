@@ -29,7 +29,7 @@ fn maybe<T>(value: Option<T>, cell: impl FnOnce(T) -> Cell) -> Cell {
 
 impl State {
     pub(super) fn dump(&self) -> Result<Dump> {
-        let mut out = Dump::default();
+        let mut out = self.lifecycles()?;
         let mut add = |table: &str, row: Row| {
             out.add(table, row.into_iter().map(|(name, cell)| (name.to_owned(), cell)));
         };
@@ -37,15 +37,6 @@ impl State {
         self.queues.values().for_each(|row| add("queues", queue(row)));
         for (name, ordered) in &self.topics {
             add("topics", vec![("name", text(name.as_str())), ("ordered", int(*ordered))]);
-        }
-        for it in self.lifecycles.iter() {
-            let row = vec![
-                ("name", text(it.name().as_str())),
-                ("revision", int(it.revision())),
-                ("hash", Cell::Bytes(it.hash()?.to_vec())),
-                ("definition", Cell::Text(it.to_json()?)),
-            ];
-            add("lifecycles", row);
         }
         for (id, (name, at)) in &self.workers {
             let id = Cell::Id(id.as_uuid());
@@ -71,6 +62,24 @@ impl State {
         self.audit.iter().for_each(|row| add("audit", audit(row)));
         self.own_rows.iter().for_each(|row| add("lab_rows", vec![("text", text(row))]));
         Ok(out)
+    }
+
+    /// A dump of the lifecycles alone; kept, since they are most of every dump.
+    fn lifecycles(&self) -> Result<Dump> {
+        if let Some(shown) = self.shown_lifecycles.get() {
+            return Ok(shown.clone());
+        }
+        let mut out = Dump::default();
+        for it in self.lifecycles.iter() {
+            let row = vec![
+                ("name", text(it.name().as_str())),
+                ("revision", int(it.revision())),
+                ("hash", Cell::Bytes(it.hash()?.to_vec())),
+                ("definition", Cell::Text(it.to_json()?)),
+            ];
+            out.add("lifecycles", row.into_iter().map(|(name, cell)| (name.to_owned(), cell)));
+        }
+        Ok(self.shown_lifecycles.get_or_init(|| out).clone())
     }
 
     fn store_row(&self) -> Row {
