@@ -61,6 +61,14 @@ impl Child {
         }
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+
     /// Pauses (`STOP`) or wakes (`CONT`) the process.
     pub(crate) fn signal(&self, name: &str) -> Result<(), Box<dyn Error>> {
         let pid = self.process.id().to_string();

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use leasehold::{IdempotencyKey, JobKind, Json, LifecycleName, NewJob};
+use leasehold::{IdempotencyKey, JobKind, Json, LifecycleName, NewJob, QueueName};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -15,8 +15,13 @@ pub(crate) struct File {
     pub(crate) bytes: u64,
 }
 
-/// Every file below a folder, but hidden ones and build output.
-pub(crate) fn below(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+/// The queue of this example's jobs, so that it may share a database with others.
+pub(crate) fn queue() -> leasehold::Result<QueueName> {
+    QueueName::new("quickstart")
+}
+
+/// Every file below a folder, but hidden ones, build output and what this example writes.
+pub(crate) fn below(folder: &Path, place: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder)? {
@@ -24,7 +29,8 @@ pub(crate) fn below(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
             let name = entry.file_name();
             let hidden = name.to_string_lossy().starts_with('.') || name == "target";
             let sort = entry.file_type()?;
-            if sort.is_dir() && !hidden {
+            let ours = entry.path() == place;
+            if sort.is_dir() && !hidden && !ours {
                 folders.push(entry.path());
             } else if sort.is_file() && !hidden {
                 found.push(entry.path());
@@ -43,6 +49,7 @@ pub(crate) fn job(path: &Path) -> Result<NewJob, Box<dyn Error>> {
     let key: String = Sha256::digest(version).iter().map(|byte| format!("{byte:02x}")).collect();
     let payload = Json::of(&File { path: path.to_owned(), bytes: about.len() })?;
     Ok(NewJob::new(JobKind::new("pack")?, payload)
+        .queue(queue()?)
         .lifecycle(LifecycleName::new("transcode")?)
         .key(IdempotencyKey::new(key)?))
 }

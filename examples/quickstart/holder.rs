@@ -2,14 +2,14 @@
 
 use std::error::Error;
 
-use leasehold::{ClaimRequest, LeaseLength, QueueName, StoreExt, WorkerId};
+use leasehold::{ClaimRequest, LeaseLength, StoreExt, WorkerId};
 
-use crate::child;
+use crate::{child, files};
 
 pub(crate) async fn hold() -> Result<(), Box<dyn Error>> {
     let (url, ..) = child::settings()?;
     let store = leasehold::connect(&url).await?;
-    let request = ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]);
+    let request = ClaimRequest::new(WorkerId::new(), [files::queue()?]);
     let claims = store.claim(request.lease(LeaseLength::from_millis(1_000)?)).await?;
     let Some(claim) = claims.first() else {
         child::say("nothing to hold");

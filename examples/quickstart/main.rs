@@ -48,6 +48,7 @@ impl Settings {
         }
         let folder = folder.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")));
         let folder = folder.canonicalize().map_err(|e| format!("{}: {e}", folder.display()))?;
+        let place = place.map(std::path::absolute).transpose()?;
         let place = place.unwrap_or_else(|| {
             let name: String = folder.display().to_string();
             let name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");

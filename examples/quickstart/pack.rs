@@ -8,14 +8,14 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use leasehold::{
-    Context, Failure, FailureCode, Handled, HandlerError, JobKind, LeaseLength, StageName, Worker,
+    CancellationToken, Context, Failure, FailureCode, Handled, HandlerError, JobKind, LeaseLength,
+    StageName, Worker,
 };
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use tokio_util::sync::CancellationToken;
 
-use crate::child;
 use crate::files::File;
+use crate::{child, files};
 
 /// Every how many-th file the first upload fails, so that there is a retry to see.
 const FLAKY: u64 = 25;
@@ -27,11 +27,12 @@ struct Packed {
     packed_bytes: usize,
 }
 
-/// Works until it is ended; says each job it begins.
+/// Works until its input ends; says each job it begins.
 pub(crate) async fn work() -> Result<(), Box<dyn Error>> {
     let (url, place, slow) = child::settings()?;
     let store = leasehold::connect(&url).await?;
     let worker = Worker::builder(store)
+        .queue(files::queue()?)
         .handler(JobKind::new("pack")?, move |context: Context, file: File| {
             pack(context, file, place.clone(), slow)
         })
@@ -39,7 +40,13 @@ pub(crate) async fn work() -> Result<(), Box<dyn Error>> {
         .lease(LeaseLength::from_millis(2_000)?)
         .upkeep(Some(Duration::from_millis(500)))
         .build();
-    Ok(worker.run(CancellationToken::new()).await?)
+    let shutdown = CancellationToken::new();
+    let stop = shutdown.clone();
+    std::thread::spawn(move || {
+        let _end = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        stop.cancel(); // the director is gone
+    });
+    Ok(worker.run(shutdown).await?)
 }
 
 async fn pack(

@@ -3,34 +3,50 @@
 use std::error::Error;
 use std::time::Duration;
 
-use leasehold::{JobFilter, Paging, State, Stats, Store, StoreExt};
+use leasehold::{Found, JobFilter, JobId, Paging, Query, State, Stats, Store, StoreExt, Verb};
+
+use crate::files;
 
 /// What happened to the jobs.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) jobs: usize,
     pub(crate) succeeded: usize,
-    pub(crate) retries: u32,
+    pub(crate) retries: usize,
     pub(crate) reclaims: usize,
 }
 
-/// Adds up every job of the store.
+/// Adds up every job of this example.
 pub(crate) async fn tally(store: &dyn Store) -> Result<Tally, Box<dyn Error>> {
     let mut tally = Tally::default();
     let mut paging = Paging::first(1_000);
     loop {
-        let page = store.jobs(JobFilter::new(), paging).await?;
+        let page = store.jobs(JobFilter::new().queue(files::queue()?), paging).await?;
         for job in page.items {
-            let lost = job.failure.as_ref().is_some_and(|it| it.as_str().contains("WORKER_LOST"));
             tally.jobs += 1;
             tally.succeeded += usize::from(job.state == State::Succeeded);
-            tally.reclaims += usize::from(lost);
-            tally.retries += job.attempts.saturating_sub(1 + u32::from(lost));
+            if job.claim_version.get() > 1 {
+                tally.add_log(store, job.id).await?;
+            }
         }
         match page.next {
             Some(next) => paging = Paging::first(1_000).after(next),
             None => return Ok(tally),
         }
+    }
+}
+
+impl Tally {
+    /// Adds what the transition log of one job says.
+    async fn add_log(&mut self, store: &dyn Store, job: JobId) -> Result<(), Box<dyn Error>> {
+        let log = store.find(Query::Transitions(job, Paging::first(1_000))).await?;
+        for step in log.items {
+            if let Found::Transition(step) = step {
+                self.retries += usize::from(step.verb == Verb::Retry);
+                self.reclaims += usize::from(step.verb == Verb::Reclaim);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -45,6 +61,7 @@ pub(crate) fn print(tally: &Tally, stats: &Stats, refused: usize, new: usize, to
         ("reclaims (taken over)", tally.reclaims.to_string()),
         ("refused stale writes", refused.to_string()),
         ("events delivered", stats.outbox.delivered.to_string()),
+        ("seconds", format!("{:.1}", took.as_secs_f64())),
         ("jobs per second", format!("{rate:.0}")),
     ];
     println!();

@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use leasehold::{
-    HandlerError, JobFilter, JsonLinesSink, LeaseLength, Paging, Relay, State, Stats, Store,
-    StoreExt,
+    CancellationToken, EventFilter, EventState, HandlerError, JsonLinesSink, LeaseLength, Paging,
+    Query, QueueStats, Relay, Store, Topic,
 };
-use tokio_util::sync::CancellationToken;
 
 use crate::child::Child;
 use crate::{Settings, files, report};
+
+/// How long nothing at all may happen before the run is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(&settings.place)?;
@@ -25,9 +27,10 @@ pub(crate) async fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
     }
     let stop = CancellationToken::new();
     let relay = relay(&store, settings, stop.clone());
-
-    let refused = drama(&store, settings, left).await?;
-    until(&*store, |stats| stats.outbox.waiting + stats.outbox.leased == 0).await?;
+    let refused = drama(&*store, settings, left).await?;
+    while undelivered(&*store).await? {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     stop.cancel();
     relay.await?.map_err(|failed| failed.failure().to_string())?;
 
@@ -42,7 +45,10 @@ pub(crate) async fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
 
 /// Adds a job for every file; how many are still to do.
 async fn enqueue(store: &dyn Store, settings: &Settings) -> Result<usize, Box<dyn Error>> {
-    let found = files::below(&settings.folder)?;
+    let found = files::below(&settings.folder, &settings.place)?;
+    if found.is_empty() {
+        return Err(format!("{} holds no files", settings.folder.display()).into());
+    }
     let jobs = found.iter().map(|path| files::job(path)).collect::<Result<Vec<_>, _>>()?;
     let (mut new, mut left) = (0, 0);
     for batch in jobs.chunks(1_000) {
@@ -58,81 +64,81 @@ async fn enqueue(store: &dyn Store, settings: &Settings) -> Result<usize, Box<dy
 
 type Relaying = tokio::task::JoinHandle<Result<(), HandlerError>>;
 
+/// Writes every event of every job to a file, a line each.
 fn relay(store: &Arc<dyn Store>, settings: &Settings, stop: CancellationToken) -> Relaying {
     let (store, path) = (store.clone(), settings.place.join("events.jsonl"));
     tokio::spawn(async move {
         let sink = JsonLinesSink::file(path).await?;
-        Ok(Relay::new(store, sink).lease(LeaseLength::from_millis(2_000)?).run(&stop).await?)
+        let relay = Relay::new(store, sink).topics([Topic::new("transcode")?]);
+        Ok(relay.lease(LeaseLength::from_millis(2_000)?).run(&stop).await?)
     })
 }
 
-/// The workers at work: one is killed with jobs in hand, one is paused past its lease.
+/// The workers at work: one is paused past its lease, one killed with jobs in hand. Gives how many
+/// stale writes were refused.
 async fn drama(
-    store: &Arc<dyn Store>,
+    store: &dyn Store,
     settings: &Settings,
     left: usize,
 ) -> Result<usize, Box<dyn Error>> {
     let bar = ProgressBar::new(left as u64);
-    bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}")?);
-    let done = || async {
-        let filter = JobFilter::new().state(State::Succeeded);
-        store.jobs(filter, Paging::first(1)).await.map(|page| page.items.len())
-    };
-    let before = succeeded(&store.stats().await?);
+    bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} jobs")?);
+    let tell = |text: String| bar.suspend(|| println!("{text}"));
+    let goal = ended(store).await? + left as u64;
 
     let mut zombie = Child::start("holder", settings, false)?;
     let held = zombie.hears("holding").await;
-    if held.is_some() {
+    if let Some(job) = &held {
         zombie.signal("STOP")?;
+        tell(format!("worker {} holds job {job} and is paused (SIGSTOP)", zombie.id()));
     }
     let mut victim = Child::start("worker", settings, true)?;
     if victim.hears("begun").await.is_some() {
         victim.kill()?;
-        bar.println("a worker process is killed with jobs in hand; they will be taken over");
+        tell(format!("worker {} is killed (SIGKILL) with jobs in hand", victim.id()));
     }
-    let _workers =
+    let mut workers =
         [Child::start("worker", settings, false)?, Child::start("worker", settings, false)?];
-    while done().await? == 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let goal = before + left as u64;
+    let (mut seen, mut since) = (0, Instant::now());
     loop {
-        let stats = store.stats().await?;
-        bar.set_position(succeeded(&stats).saturating_sub(before));
-        if ended(&stats) >= goal {
+        let done = ended(store).await?;
+        bar.set_position((done + left as u64).saturating_sub(goal));
+        if done >= goal {
             break;
+        }
+        if done != seen {
+            (seen, since) = (done, Instant::now());
+        }
+        if since.elapsed() > PATIENCE || workers.iter_mut().all(|worker| !worker.is_running()) {
+            return Err("the workers stand still".into());
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     bar.finish();
-    let mut refused = 0;
-    if let Some(job) = held {
-        zombie.signal("CONT")?;
-        zombie.say()?;
-        if let Some(why) = zombie.hears("refused").await {
-            println!("the paused worker woke up and tried to end job {job}\n  {why}");
-            refused += 1;
+    let Some(job) = held else { return Ok(0) };
+    zombie.signal("CONT")?;
+    zombie.say()?;
+    let why =
+        zombie.hears("refused").await.ok_or("the paused worker's late write was not refused")?;
+    println!("the paused worker woke up (SIGCONT) and tried to end job {job}:\n  {why}");
+    Ok(1)
+}
+
+/// How many of this example's jobs have come to their end.
+async fn ended(store: &dyn Store) -> Result<u64, Box<dyn Error>> {
+    let of =
+        |queue: &QueueStats| queue.succeeded + queue.failed + queue.dead_letter + queue.cancelled;
+    Ok(store.stats().await?.queue(&files::queue()?).map_or(0, of))
+}
+
+async fn undelivered(store: &dyn Store) -> Result<bool, Box<dyn Error>> {
+    for state in [EventState::Waiting, EventState::Leased] {
+        let filter = EventFilter::new().topic(Topic::new("transcode")?).state(state);
+        if !store.find(Query::Events(filter, Paging::first(1))).await?.items.is_empty() {
+            return Ok(true);
         }
     }
-    Ok(refused)
-}
-
-fn succeeded(stats: &Stats) -> u64 {
-    stats.queues.iter().map(|queue| queue.succeeded).sum()
-}
-
-fn ended(stats: &Stats) -> u64 {
-    let of = |queue: &leasehold::QueueStats| {
-        queue.succeeded + queue.failed + queue.dead_letter + queue.cancelled
-    };
-    stats.queues.iter().map(of).sum()
-}
-
-async fn until(store: &dyn Store, done: impl Fn(&Stats) -> bool) -> Result<(), Box<dyn Error>> {
-    while !done(&store.stats().await?) {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    Ok(())
+    Ok(false)
 }
 
 /// A finished run on the embedded database leaves only its output, so that the next one starts anew.
