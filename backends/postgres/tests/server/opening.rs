@@ -24,8 +24,18 @@ pub(crate) async fn schema_is_made_only_when_told(place: Place) {
 
 /// Proves: MIG-1
 pub(crate) async fn sixteen_open_at_once(place: Place) {
+    open_at_once(&place, "").await;
+}
+
+/// Proves: MIG-1
+pub(crate) async fn sixteen_open_under_a_strict_default(place: Place) {
+    let strict = "&options=-c%20default_transaction_isolation%3Dserializable";
+    open_at_once(&place, strict).await;
+}
+
+async fn open_at_once(place: &Place, parameters: &str) {
     let opening = (0..16).map(|_| {
-        let url = place.url("&migrate=auto&pool_size=2");
+        let url = place.url(&format!("&migrate=auto&pool_size=2{parameters}"));
         tokio::spawn(async move { open(&url).await })
     });
     for opened in opening.collect::<Vec<_>>() {

@@ -90,15 +90,15 @@ pub(crate) async fn soon<T>(what: &str, coming: impl Future<Output = T>) -> T {
     })
 }
 
-/// Waits until some session waits for another's lock.
-pub(crate) async fn until_blocked(session: &Client, schema: &str) {
+/// Waits until so many sessions wait for another's lock.
+pub(crate) async fn until_blocked(session: &Client, schema: &str, sessions: i64) {
     let text =
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like $1";
     let pattern = format!("%\"{schema}\"%");
     let blocked = async {
         loop {
             let row = session.query_one(text, &[&pattern]).await.expect("an answer");
-            if row.get::<_, i64>(0) > 0 {
+            if row.get::<_, i64>(0) >= sessions {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;

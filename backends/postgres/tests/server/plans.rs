@@ -26,7 +26,7 @@ async fn crowd(session: &Client, schema: &str) {
           now() + case when i % 4 = 0 then 1 else -1 end * interval '1 day' + i * interval '1 ms',
           false, false, false, 0, 5, 0, 0, null, null, null, null, null, null, 0, false, 0, 0, now(),
           now(), null, case when i % 4 = 3 then now() end
-        from generate_series(1, 40000) i;
+        from generate_series(1, 100000) i;
         insert into \"{schema}\".events
         select gen_random_uuid(), 't', 'key', 'k' || i, 1, '1', null,
           case when i % 2 = 0 then 'waiting' else 'delivered' end, true, now() + i * interval '1 s',

@@ -127,12 +127,42 @@ pub(crate) async fn lock_wait_does_not_lengthen_a_lease(place: Place) {
     let (settling, fence) = (store.clone(), claim.fence);
     let settled = tokio::spawn(async move { settling.succeed(fence).await });
     let watcher = place.session().await;
-    until_blocked(&watcher, &place.schema).await;
+    until_blocked(&watcher, &place.schema, 1).await;
     // Begun in time, but the lease runs out while it waits.
     tokio::time::sleep(Duration::from_millis(1_200)).await;
     tx.rollback().await.expect("rolled back");
     let error = settled.await.expect("no panic").expect_err("too late");
     assert_eq!(error.lost_reason(), Some(LostReason::Expired), "{error}");
+}
+
+/// Proves: WQ-6
+pub(crate) async fn heartbeat_passes_waiting_settlements(place: Place) {
+    let store = place.store().await;
+    fill(&store, 3).await;
+    let claims = take(&store, 3).await;
+    let mut other = place.session().await;
+    let tx = other.transaction().await.expect("begun");
+    let ids: Vec<_> = claims.iter().take(2).map(|claim| claim.fence.job().as_uuid()).collect();
+    let lock = format!("select 1 from \"{}\".jobs where id = any($1) for update", place.schema);
+    tx.execute(&lock, &[&ids]).await.expect("locked");
+    let settling: Vec<_> = claims
+        .iter()
+        .take(2)
+        .map(|claim| {
+            let (store, fence) = (store.clone(), claim.fence);
+            tokio::spawn(async move { store.succeed(fence).await })
+        })
+        .collect();
+    let watcher = place.session().await;
+    until_blocked(&watcher, &place.schema, 2).await;
+    let beat = store.renew(RenewRequest::new(claims.iter().map(|claim| claim.fence)));
+    let answers = soon("a heartbeat", beat).await.expect("renewed");
+    assert!(matches!(answers[..2], [Renewal::Locked, Renewal::Locked]), "{answers:?}");
+    assert!(matches!(answers[2], Renewal::Renewed { .. }), "{answers:?}");
+    tx.rollback().await.expect("rolled back");
+    for settled in settling {
+        settled.await.expect("no panic").expect("settled");
+    }
 }
 
 /// Proves: IDM-1
@@ -148,7 +178,7 @@ pub(crate) async fn key_taken_meanwhile_is_the_same_job(place: Place) {
         let (enqueuing, ours) = (store.clone(), job(1).key(key()));
         let ours_id = ours.id;
         let answer = tokio::spawn(async move { enqueuing.enqueue_one(ours).await });
-        until_blocked(&watcher, &place.schema).await;
+        until_blocked(&watcher, &place.schema, 1).await;
         if commits {
             tx.commit().await.expect("committed");
         } else {
@@ -197,7 +227,7 @@ pub(crate) async fn crossed_locks_end_in_an_answer(place: Place) {
     let succeed = |at: usize| Settlement::new(claims[at].fence, Verdict::Succeed { result: None });
     let (settling, both) = (store.clone(), vec![succeed(0), succeed(1)]);
     let settled = tokio::spawn(async move { settling.settle(both).await });
-    until_blocked(&place.session().await, &place.schema).await;
+    until_blocked(&place.session().await, &place.schema, 1).await;
     // The store holds the first row and waits for the second: now both wait for each other.
     let first = [Progress::new(claims[0].fence, 1)];
     let ours = soon("an end", joined.progress(&first)).await;
