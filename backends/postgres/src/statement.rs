@@ -36,7 +36,7 @@ enum On<'a> {
     Caller(&'a Transaction<'a>),
     /// A transaction on a connection of the store's, statements prepared once.
     Own(&'a deadpool_postgres::Transaction<'a>),
-    /// A connection outside any transaction.
+    /// A connection outside any transaction, for wake-ups.
     Plain(&'a Client),
 }
 
@@ -73,10 +73,19 @@ impl<'a> Db<'a> {
         Self { on: On::Plain(client), schema }
     }
 
+    /// Passes a crash hook. Wake-ups pass none: they store nothing, and run whenever they like, so a
+    /// count of them would be another one each time.
+    fn hook(&self, name: &'static str) {
+        match self.on {
+            On::Plain(_) => {}
+            On::Caller(_) | On::Own(_) => hook(name),
+        }
+    }
+
     /// Runs a statement that gives no rows; how many it changed.
     pub(crate) async fn execute(&self, sql: Sql, params: Params) -> Result<u64> {
         let text = self.schema.statement(sql.name, sql.text);
-        hook(sql.name);
+        self.hook(sql.name);
         let changed = match self.on {
             On::Caller(tx) => tx.execute_typed(&text, &params.typed()).await,
             On::Plain(client) => client.execute_typed(&text, &params.typed()).await,
@@ -85,7 +94,7 @@ impl<'a> Db<'a> {
                 Err(error) => Err(error),
             },
         };
-        hook(sql.name);
+        self.hook(sql.name);
         changed.map_err(engine)
     }
 
@@ -97,7 +106,7 @@ impl<'a> Db<'a> {
         read: impl FnMut(&Row) -> Result<T>,
     ) -> Result<Vec<T>> {
         let text = self.schema.statement(sql.name, sql.text);
-        hook(sql.name);
+        self.hook(sql.name);
         let found = match self.on {
             On::Caller(tx) => tx.query_typed(&text, &params.typed()).await,
             On::Plain(client) => client.query_typed(&text, &params.typed()).await,
@@ -106,7 +115,7 @@ impl<'a> Db<'a> {
                 Err(error) => Err(error),
             },
         };
-        hook(sql.name);
+        self.hook(sql.name);
         found.map_err(engine)?.iter().map(read).collect()
     }
 
@@ -133,13 +142,13 @@ impl<'a> Db<'a> {
 
     /// Runs plain text: savepoints, settings, a whole migration.
     pub(crate) async fn batch(&self, name: &'static str, text: &str) -> Result<()> {
-        hook(name);
+        self.hook(name);
         let done = match self.on {
             On::Caller(tx) => tx.batch_execute(text).await,
             On::Plain(client) => client.batch_execute(text).await,
             On::Own(tx) => tx.batch_execute(text).await,
         };
-        hook(name);
+        self.hook(name);
         done.map_err(engine)
     }
 }

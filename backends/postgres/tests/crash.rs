@@ -4,21 +4,22 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation is how a test fails")]
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use leasehold_core::lab::{Dump, LabStore};
 use leasehold_core::{
     ClaimId, ClaimRequest, ClaimVersion, Epoch, EventId, Failure, FailureCode, Fence,
-    IdempotencyKey, JobId, JobKind, Json, NewEvent, NewJob, OrderKey, Ordering, QueueName,
-    ReclaimRequest, Result, Settlement, Store, StoreExt, Timestamp, Topic, Verdict, WorkerId,
-    failpoint,
+    IdempotencyKey, JobId, JobKind, Json, NewEvent, NewJob, OrderKey, Ordering, PruneRequest,
+    QueueName, ReclaimRequest, RenewRequest, Result, Settlement, Store, StoreExt, Timestamp, Topic,
+    Verdict, WorkerId, failpoint,
 };
 use leasehold_postgres::PostgresStore;
-use leasehold_postgres::tokio_postgres::{self, NoTls};
+use leasehold_postgres::tokio_postgres::{Client, NoTls};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
-const VERBS: [&str; 6] = ["enqueue", "claim", "succeed", "retry", "reclaim", "publish"];
+const VERBS: [&str; 8] =
+    ["enqueue", "claim", "renew", "succeed", "retry", "reclaim", "publish", "prune"];
 const CHILD: &str = "LEASEHOLD_CRASH_CHILD";
 
 fn server() -> Option<String> {
@@ -27,27 +28,12 @@ fn server() -> Option<String> {
 
 /// Opens the child's or the parent's store; `anew` makes the schema fresh.
 async fn open(schema: &str, anew: bool) -> Result<PostgresStore> {
-    let server = format!("{}&pool_size=2&application_name={schema}", server().expect("a server"));
+    let server = format!("{}&pool_size=2", server().expect("a server"));
     if anew {
-        return PostgresStore::lab(&server, schema, Some(start())).await;
+        let child = format!("{server}&application_name={schema}");
+        return PostgresStore::lab(&child, schema, Some(start())).await;
     }
     PostgresStore::lab_again(&server, schema, Some(start())).await
-}
-
-/// Waits until the server has noticed that the child is gone and has let go of its locks.
-async fn until_gone(schema: &str) {
-    let server = server().expect("a server");
-    let (client, connection) = tokio_postgres::connect(&server, NoTls).await.expect("a session");
-    tokio::spawn(connection);
-    let text = "select count(*) from pg_stat_activity where application_name = $1";
-    for _ in 0..10_000 {
-        let row = client.query_one(text, &[&schema]).await.expect("an answer");
-        if row.get::<_, i64>(0) == 0 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    panic!("the child's sessions stay");
 }
 
 fn start() -> Timestamp {
@@ -82,20 +68,31 @@ fn fence() -> Result<Fence> {
     Ok(Fence::from_parts(job, ClaimVersion::new(1)?, claim, request().worker, Epoch::default()))
 }
 
+fn success() -> Result<Settlement> {
+    let verdict = Verdict::Succeed { result: Some(Json::null()) };
+    let done = Settlement::new(fence()?, verdict).event(event(4)?).job(job(5)?);
+    Ok(done.checkpoint(Json::null()))
+}
+
 /// Brings a fresh store to where the verb begins.
 async fn prepare(store: &PostgresStore, verb: &str) -> Result<()> {
-    if matches!(verb, "claim" | "succeed" | "retry" | "reclaim") {
-        for answer in store.enqueue(vec![job(1)?, job(2)?, job(3)?]).await? {
-            let _new = answer?;
-        }
+    if matches!(verb, "enqueue" | "publish") {
+        return Ok(());
     }
-    if matches!(verb, "succeed" | "retry" | "reclaim") {
+    for answer in store.enqueue(vec![job(1)?, job(2)?, job(3)?]).await? {
+        let _new = answer?;
+    }
+    if verb != "claim" {
         assert_eq!(store.claim(request()).await?.len(), 2);
+    }
+    if verb == "prune" {
+        store.settle_one(success()?).await?;
     }
     Ok(())
 }
 
 async fn run(store: &PostgresStore, verb: &str) -> Result<()> {
+    let clock = store.clock().expect("a manual clock");
     match verb {
         "enqueue" => {
             for answer in store.enqueue(vec![job(1)?, job(2)?]).await? {
@@ -103,10 +100,12 @@ async fn run(store: &PostgresStore, verb: &str) -> Result<()> {
             }
         }
         "claim" => assert_eq!(store.claim(request()).await?.len(), 2),
+        "renew" => {
+            clock.set(start().plus(Duration::from_secs(10)));
+            store.renew(RenewRequest::new([fence()?])).await?;
+        }
         "succeed" => {
-            let verdict = Verdict::Succeed { result: Some(Json::null()) };
-            let done = Settlement::new(fence()?, verdict).event(event(4)?).job(job(5)?);
-            store.settle_one(done.checkpoint(Json::null())).await?;
+            store.settle_one(success()?).await?;
         }
         "retry" => {
             let failure = Failure::new(FailureCode::WorkerLost, "gone for a while");
@@ -114,13 +113,17 @@ async fn run(store: &PostgresStore, verb: &str) -> Result<()> {
             store.settle_one(Settlement::new(fence()?, verdict)).await?;
         }
         "reclaim" => {
-            store.clock().expect("a manual clock").set(start().plus(Duration::from_secs(60)));
+            clock.set(start().plus(Duration::from_secs(60)));
             store.reclaim(ReclaimRequest::jobs()).await?;
         }
         "publish" => {
             let key = Ordering::Key(OrderKey::new("customer")?);
             let events = vec![event(1)?.ordering(key.clone()), event(2)?.ordering(key)];
             store.publish(events).await?;
+        }
+        "prune" => {
+            clock.set(start().plus(Duration::from_secs(2 * 86_400)));
+            store.prune(PruneRequest::new()).await?;
         }
         other => panic!("no verb {other}"),
     }
@@ -144,6 +147,24 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime")
 }
 
+async fn session() -> Client {
+    let server = server().expect("a server");
+    let (client, connection) =
+        leasehold_postgres::tokio_postgres::connect(&server, NoTls).await.expect("a session");
+    tokio::spawn(connection);
+    client
+}
+
+/// Waits until the server has noticed that a child's sessions are gone, and rolled them back.
+async fn until_gone(watcher: &Client, child: &str) {
+    let end = Instant::now() + Duration::from_secs(20);
+    let text = "select count(*) from pg_stat_activity where application_name = $1";
+    while watcher.query_one(text, &[&child]).await.expect("counted").get::<_, i64>(0) > 0 {
+        assert!(Instant::now() < end, "the sessions of {child} stay");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
 /// The store before the verb and after it, where nothing crashes.
 async fn clean(verb: &str) -> Result<(Dump, Dump)> {
     let store = open(&format!("crash_clean_{verb}_{}", std::process::id()), true).await?;
@@ -160,23 +181,31 @@ fn ended_at_each_step_it_is_all_or_nothing(verb: &'static str) -> Result<()> {
     assert!(!before.difference(&after).is_empty(), "{verb} changes nothing");
     let program = std::env::current_exe().expect("this program");
     let schema = format!("crash_{verb}_{}", std::process::id());
+    let watcher = runtime.block_on(session());
+    let (mut nothing, mut whole) = (0, 0);
     for step in 1..500 {
         let task = format!("{schema}|{step}|{verb}");
         let status = Command::new(&program).env(CHILD, task).stderr(Stdio::null()).status();
         let survived = status.expect("a child").success();
         runtime.block_on(async {
-            until_gone(&schema).await;
+            until_gone(&watcher, &schema).await;
             let store = open(&schema, false).await?;
             let found = store.dump().await?;
             let (undone, done) = (found.difference(&before), found.difference(&after));
             assert!(done.is_empty() || (undone.is_empty() && !survived), "{verb} {step}:\n{done}");
+            if !survived && done.is_empty() {
+                whole += 1;
+            } else if !survived {
+                nothing += 1;
+            }
             run(&store, verb).await?;
             let again = store.dump().await?.difference(&after);
             assert!(again.is_empty(), "{verb} asked again after a crash at {step}:\n{again}");
             Ok::<_, leasehold_core::Error>(())
         })?;
         if survived {
-            assert!(step > 6, "{verb} has only {step} steps");
+            let met = format!("{verb} was met undone {nothing} times and done {whole} times");
+            assert!(nothing > 6 && whole > 0, "{met}");
             return Ok(());
         }
     }
