@@ -1,8 +1,42 @@
-//! Owns the front door: the vocabulary of the contract under one name, the worker, the relay
-//! and the upkeep. It refuses to know how an engine keeps its promises; the backends do.
+//! Durable, fenced jobs and a transactional outbox in the database that a service already has.
+//!
+//! Owns the front door: the vocabulary of the contract under one name, the worker, the relay and the
+//! upkeep. It refuses to know how an engine keeps its promises; the backends do.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use leasehold::memory::MemoryStore;
+//! use leasehold::{Context, Handled, JobKind, Json, NewJob, State, StoreExt, Worker};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let store = Arc::new(MemoryStore::new()); // or sqlite::open, postgres::open, connect
+//! let double = JobKind::new("double")?;
+//! let job = store.enqueue_one(NewJob::new(double.clone(), Json::of(&21)?)).await?.job();
+//!
+//! let worker = Worker::builder(store.clone())
+//!     .handler(double, |_: Context, n: u32| async move { Ok(Handled::done_with(&(n * 2))) })
+//!     .build();
+//! worker.run_until_idle().await?;
+//!
+//! let job = store.job(job).await?.ok_or("gone")?;
+//! assert_eq!(job.state, State::Succeeded);
+//! assert_eq!(job.result, Some(Json::of(&42)?));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+//!
+//! - [`connect`] opens a store by its URL; the modules `sqlite` and `postgres` (each a feature) open
+//!   their own and join a caller's transaction; [`memory`] is for tests.
+//! - [`Store`] and [`StoreExt`] are the verbs: enqueue, claim, renew, progress, settle, reclaim,
+//!   publish, control, find, stats, prune.
+//! - [`Worker`] runs handlers; [`Relay`] delivers the outbox to a [`Sink`]; [`Maintenance`] is the
+//!   upkeep on its own.
+//! - [`Lifecycle`] says as data which verb moves a job from where to where.
 //!
 //! At-least-once execution; at most one settlement per claim; effects exactly once only inside the
-//! caller's transaction or behind the fence.
+//! caller's transaction or behind the fence. It does not promise that code runs once, and it ends no
+//! code whose lease has ended: only what that code writes is refused.
 
 mod clock;
 mod connect;
