@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use leasehold_conformance::{Harness, ignored, interleave, script, trials};
+use leasehold_conformance::{Harness, ignored, interleave, race, script, trials};
 use leasehold_core::lab::LabStore;
 use leasehold_core::memory::MemoryStore;
 use leasehold_core::{Result, Timestamp};
@@ -92,6 +92,11 @@ fn interleavings(usual: u64) -> u64 {
     runs("LEASEHOLD_INTERLEAVINGS", usual)
 }
 
+/// How many races of several workers are run.
+fn races(usual: u64) -> u64 {
+    runs("LEASEHOLD_RACES", usual)
+}
+
 fn main() -> ExitCode {
     let arguments = libtest_mimic::Arguments::from_args();
     let harnesses = [Arc::new(Memory) as Arc<dyn Harness>, Arc::new(Sqlite)];
@@ -99,10 +104,12 @@ fn main() -> ExitCode {
     all.extend(script::trials(&harnesses, scripts(1_000), STEPS));
     for (harness, usual) in harnesses.iter().zip([10_000, 1_000]) {
         all.extend(interleave::trials(harness, interleavings(usual)));
+        all.extend(race::trials(harness, races(20)));
     }
     if let Some(postgres) = Postgres::here() {
         all.extend(trials(&postgres));
         all.extend(interleave::trials(&postgres, interleavings(200)));
+        all.extend(race::trials(&postgres, races(10)));
         let both = [Arc::new(Memory) as Arc<dyn Harness>, postgres];
         all.extend(script::trials(&both, scripts(200), STEPS));
     } else {

@@ -14,6 +14,44 @@ pub enum Seen {
     Settled(Fence),
 }
 
+/// One thing a worker saw, and the turns between which it happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Timed {
+    /// The turn before the call.
+    pub began: u64,
+    /// The turn after its answer.
+    pub ended: u64,
+    /// What was seen.
+    pub seen: Seen,
+}
+
+/// What came out of order: an answer that was there before another call began must not be undone by
+/// it. Versions rise from claim to claim, and no older version is settled after a newer claim.
+pub fn late(history: &[Timed]) -> Vec<String> {
+    let mut claims: BTreeMap<JobId, Vec<(u64, i64)>> = BTreeMap::new();
+    for timed in history {
+        if let Seen::Claimed(fence) = timed.seen {
+            let known = claims.entry(fence.job()).or_default();
+            known.push((timed.ended, fence.version().get()));
+        }
+    }
+    let mut out = Vec::new();
+    for timed in history {
+        let (fence, least, what) = match timed.seen {
+            Seen::Claimed(fence) => (fence, 1, "claimed"),
+            Seen::Settled(fence) => (fence, 0, "settled"),
+        };
+        let (job, version) = (fence.job(), fence.version().get());
+        let before = claims.get(&job).into_iter().flatten().filter(|(at, _)| *at < timed.began);
+        if let Some(newest) = before.map(|(_, version)| *version).max()
+            && version < newest + least
+        {
+            out.push(format!("job {job} version {version} is {what} after version {newest}"));
+        }
+    }
+    out
+}
+
 /// What is wrong with a history; empty when nothing is.
 ///
 /// `ended` are the jobs that the store says have ended; each must have a settlement here.
@@ -73,6 +111,20 @@ mod tests {
         let (first, second) = (fence(job, 1), fence(job, 3));
         let history = [Seen::Claimed(first), Seen::Claimed(second), Seen::Settled(second)];
         assert_eq!(faults(&history, &[job]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_late_is_found() {
+        let job = JobId::new();
+        let at = |began, ended, seen| Timed { began, ended, seen };
+        let old = |began| at(began, began + 1, Seen::Claimed(fence(job, 1)));
+        let new = at(2, 3, Seen::Claimed(fence(job, 2)));
+        let settled = |began, version| at(began, began + 1, Seen::Settled(fence(job, version)));
+        assert_eq!(late(&[old(0), new, settled(4, 2)]), Vec::<String>::new());
+        assert_eq!(late(&[old(0), new, settled(1, 1)]), Vec::<String>::new());
+        assert_eq!(late(&[old(0), new, settled(4, 1)]).len(), 1);
+        assert_eq!(late(&[new, old(4)]).len(), 1);
+        assert_eq!(late(&[old(0), at(4, 5, Seen::Claimed(fence(job, 1)))]).len(), 1);
     }
 
     #[test]

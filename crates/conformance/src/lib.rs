@@ -6,6 +6,7 @@
 pub mod history;
 pub mod interleave;
 mod lab;
+pub mod race;
 mod scenarios;
 pub mod script;
 
