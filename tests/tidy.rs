@@ -45,6 +45,7 @@ const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("bind.rs", "SQLite's driver needs no types for parameters"),
     ("clock.rs", "PostgreSQL's server keeps the clock"),
     ("notify.rs", "SQLite watches its file for the commits of others"),
+    ("files.rs", "PostgreSQL looks after its own files"),
     ("pool.rs", "SQLite has one writer"),
     ("schema.rs", "SQLite's tables have a prefix"),
     ("writer.rs", "PostgreSQL takes many writers"),

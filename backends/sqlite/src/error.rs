@@ -5,7 +5,7 @@ use leasehold_core::{Error, ErrorKind};
 use rusqlite::ffi;
 
 /// The operation of an error until the verb that met it gives its own name.
-const UNNAMED: &str = "storage";
+pub(crate) const UNNAMED: &str = "storage";
 
 /// What a driver error is in the project's terms.
 pub(crate) fn engine(error: rusqlite::Error) -> Error {

@@ -32,6 +32,7 @@ mod clock;
 mod control;
 mod deliver;
 mod error;
+mod files;
 mod find;
 mod joined;
 #[cfg(feature = "lab")]

@@ -15,6 +15,7 @@ use rusqlite::{Connection, params};
 
 use crate::clock::Clock;
 use crate::error::corrupt;
+use crate::files::Files;
 use crate::row::Columns;
 use crate::statement::{row, rows, sql};
 
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) ids: Ids,
     pub(crate) hints: Hints,
     pub(crate) clock: Clock,
+    /// `None` for a database in memory.
+    pub(crate) files: Option<Files>,
     pub(crate) lifecycles: Mutex<Option<(String, Arc<Lifecycles>)>>,
 }
 

@@ -11,6 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{engine, named};
+use crate::files::{LOG_BYTES_MAX, refuse_second_name};
 use crate::statement::batch;
 
 /// The longest wait for another process's lock.
@@ -64,11 +65,14 @@ impl Target {
 
     /// Opens the writer's connection.
     pub(crate) fn open_writer(&self) -> Result<Connection> {
+        if let Place::File(path) = &self.place {
+            refuse_second_name(path).map_err(|error| named(error, "open"))?;
+        }
         let conn = self.open()?;
         into_wal(&conn)?;
         let sync = if self.full_sync { "full" } else { "normal" };
         let pragmas = format!(
-            "pragma synchronous = {sync}; pragma foreign_keys = on; pragma journal_size_limit = 67108864"
+            "pragma synchronous = {sync}; pragma foreign_keys = on; pragma journal_size_limit = {LOG_BYTES_MAX}"
         );
         batch(&conn, "pragma", &pragmas)?;
         Ok(conn)
@@ -97,6 +101,15 @@ impl Target {
         conn.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(conn)
     }
+}
+
+/// Moves the write-ahead log into the file and cuts it to nothing; as much of that as readers and
+/// other writers allow without a wait.
+pub(crate) fn empty_log(conn: &mut Connection) -> Result<()> {
+    conn.busy_handler(Some(never_wait)).map_err(engine)?;
+    let done = batch(conn, "checkpoint", "pragma wal_checkpoint(truncate)");
+    conn.busy_handler(Some(wait_for_lock)).map_err(engine)?;
+    done
 }
 
 fn place(url: &str, path: &str) -> Result<Place> {
@@ -153,6 +166,10 @@ fn wait_for_lock(tries: i32) -> bool {
     }
     thread::sleep(jitter());
     true
+}
+
+fn never_wait(_tries: i32) -> bool {
+    false
 }
 
 fn jitter() -> Duration {

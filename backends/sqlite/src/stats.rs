@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use leasehold_core::{OutboxStats, QueueName, QueueStats, Result, State, Stats};
 use rusqlite::{Connection, params};
 
+use crate::files::Files;
 use crate::find;
 use crate::load::{Facts, Shared};
 use crate::row::Columns;
@@ -29,6 +30,8 @@ pub(crate) fn stats(conn: &Connection, shared: &Shared) -> Result<Stats> {
     stats.queues = queues.into_values().collect();
     stats.outbox = outbox(conn)?;
     stats.warnings.extend(shared.clock.warning(facts.now));
+    stats.warnings.extend(shared.files.as_ref().and_then(Files::warning));
+    stats.log_bytes = shared.files.as_ref().map(Files::log_bytes);
     stats.warnings.extend(library_warning(rusqlite::version_number()));
     Ok(stats)
 }

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::Clock;
 use crate::error::{engine, named};
+use crate::files::{Files, LOG_BYTES_MAX};
 use crate::joined::{InTransaction, Joined};
 use crate::load::Shared;
 use crate::open::{LOCK_WAIT, Place, Target};
@@ -83,18 +84,26 @@ impl SqliteStore {
             Some(clock) => clock,
             None => Clock::own(&conn).map_err(|error| named(error, "open"))?,
         };
+        let files = Files::of(&conn).map_err(|error| named(error, "open"))?;
         let shared = Arc::new(Shared {
             limits: origin.limits,
             ids: origin.ids,
             hints: Hints::new(),
             clock,
+            files,
             lifecycles: Mutex::new(None),
         });
         if let Some(warning) = stats::library_warning(rusqlite::version_number()) {
             tracing::warn!(version = rusqlite::version(), "{warning}");
         }
         let (writer, requests) = sync_channel(WAITING_MAX);
-        let thread = Writer { conn, target: target.clone(), shared: Arc::clone(&shared), requests };
+        let thread = Writer {
+            conn,
+            target: target.clone(),
+            shared: Arc::clone(&shared),
+            requests,
+            log_next: LOG_BYTES_MAX,
+        };
         let named_thread = thread::Builder::new().name("leasehold-sqlite".to_owned());
         named_thread.spawn(move || thread.serve()).map_err(|error| {
             Error::new(ErrorKind::Unavailable, "open", "no thread for the writer")
@@ -256,7 +265,10 @@ impl SqliteStore {
         let kept = readers().pop();
         let conn = match kept {
             Some(conn) => conn,
-            None => self.0.target.open_reader()?,
+            None => {
+                self.0.shared.files.as_ref().map_or(Ok(()), Files::check)?;
+                self.0.target.open_reader()?
+            }
         };
         let tx = Transaction::new_unchecked(&conn, TransactionBehavior::Deferred);
         let found = tx.map_err(engine).and_then(|tx| read(&tx, &self.0.shared));

@@ -18,8 +18,9 @@ use rusqlite::{Connection, Transaction};
 use tokio::sync::oneshot;
 
 use crate::error::unknown;
+use crate::files::{Files, LOG_BYTES_MAX};
 use crate::load::Shared;
-use crate::open::{Place, Target};
+use crate::open::{Place, Target, empty_log};
 use crate::statement::{self, batch};
 use crate::write::News;
 
@@ -95,8 +96,8 @@ where
 
 /// How a group ended short of its commit.
 enum Broken {
-    /// It holds no lock and wrote nothing.
-    NotBegun(Error),
+    /// It was refused: it holds no lock, wrote nothing, and would be refused again.
+    Refused(Error),
     /// Its transaction ended by itself, or its commit was refused.
     RolledBack(Error),
     /// Its commit failed on the way to the disk.
@@ -109,6 +110,8 @@ pub(crate) struct Writer {
     pub(crate) target: Target,
     pub(crate) shared: Arc<Shared>,
     pub(crate) requests: Receiver<Box<dyn Request>>,
+    /// The size of the log from which on it is looked after next.
+    pub(crate) log_next: u64,
 }
 
 impl Writer {
@@ -123,9 +126,13 @@ impl Writer {
                     let mut group = vec![first];
                     group.extend(self.requests.try_iter().take(GROUP_MAX - 1));
                     self.commit(group);
+                    self.tend(self.log_next);
                     groups += 1;
                 }
-                Err(RecvTimeoutError::Timeout) => groups = 0,
+                Err(RecvTimeoutError::Timeout) => {
+                    groups = 0;
+                    self.tend(LOG_BYTES_MAX);
+                }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             if groups >= GROUPS_IN_A_ROW {
@@ -153,10 +160,10 @@ impl Writer {
     }
 
     fn commit(&mut self, mut group: Vec<Box<dyn Request>>) {
-        let ended = try_group(&self.conn, &mut group);
+        let ended = try_group(&self.conn, self.shared.files.as_ref(), &mut group);
         match ended {
             Ok(()) => finish(group, || Ok(())),
-            Err(Broken::NotBegun(error)) => finish(group, || Err(error.clone())),
+            Err(Broken::Refused(error)) => finish(group, || Err(error.clone())),
             Err(Broken::Unknown(error)) => {
                 let error = unknown(error);
                 finish(group, || Err(error.clone()));
@@ -171,6 +178,23 @@ impl Writer {
                     self.commit(vec![request]);
                 }
             }
+        }
+    }
+
+    /// Empties the log once it is so large, unless a reader needs it; the next try is made when it
+    /// has grown by an eighth more, or nothing else is to be done.
+    fn tend(&mut self, bytes_max: u64) {
+        let Some(files) = &self.shared.files else { return };
+        let bytes = files.log_bytes();
+        if bytes < bytes_max || files.check().is_err() {
+            return;
+        }
+        let emptied = empty_log(&mut self.conn);
+        let bytes = files.log_bytes();
+        self.log_next = LOG_BYTES_MAX.max(bytes.saturating_add(LOG_BYTES_MAX / 8));
+        match emptied {
+            Ok(()) => tracing::debug!(bytes, "the write-ahead log was looked after"),
+            Err(error) => tracing::warn!(%error, "the write-ahead log could not be emptied"),
         }
     }
 
@@ -192,8 +216,12 @@ fn finish(group: Vec<Box<dyn Request>>, end: impl Fn() -> Result<()>) {
     }
 }
 
-fn try_group(conn: &Connection, group: &mut [Box<dyn Request>]) -> Result<(), Broken> {
-    let tx = statement::begin(conn).map_err(Broken::NotBegun)?;
+fn try_group(
+    conn: &Connection,
+    files: Option<&Files>,
+    group: &mut [Box<dyn Request>],
+) -> Result<(), Broken> {
+    let tx = statement::begin(conn).map_err(Broken::Refused)?;
     let alone = group.len() == 1;
     let mut kept = false;
     for request in group.iter_mut() {
@@ -210,6 +238,10 @@ fn try_group(conn: &Connection, group: &mut [Box<dyn Request>]) -> Result<(), Br
     if !kept {
         // Nothing is to be kept: dropping it rolls it back.
         return Ok(());
+    }
+    if let Some(files) = files {
+        // At the last moment, so that as little time as can be lies between the look and the commit.
+        files.check().map_err(Broken::Refused)?;
     }
     let flushing = |error: &Error| error.kind() == ErrorKind::Unavailable;
     match statement::commit(tx) {

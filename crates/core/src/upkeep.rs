@@ -23,6 +23,8 @@ pub struct Stats {
     pub outbox: OutboxStats,
     /// The engine and its version, for people.
     pub engine: String,
+    /// How many bytes the write-ahead log takes up, where the engine keeps one beside the database.
+    pub log_bytes: Option<u64>,
     /// What an operator should know, for people; empty when all is well.
     pub warnings: Vec<String>,
 }
@@ -37,6 +39,7 @@ impl Stats {
             queues: Vec::new(),
             outbox: OutboxStats::default(),
             engine: engine.into(),
+            log_bytes: None,
             warnings: Vec::new(),
         }
     }
