@@ -98,6 +98,21 @@ create index jobs_leased on leasehold.jobs (queue, id) where state = 'leased';
 create index jobs_ended on leasehold.jobs (queue, state, finished_at, id)
   where finished_at is not null;
 
+-- Where the claimable rows of a queue and priority begin: none lies before the earliest of its marks.
+-- Claims read from there on, past what is dead but still visible to an old snapshot. Who makes a row
+-- claimable adds a mark in the same transaction unless one is early enough, under a shared lock; marks
+-- are raised under the exclusive one, when nobody is adding.
+create table leasehold.low_water (
+  queue text collate "C" not null,
+  priority smallint not null,
+  run_at timestamptz not null
+) with (
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_threshold = 100,
+  autovacuum_vacuum_cost_delay = 0
+);
+create index low_water_first on leasehold.low_water (queue, priority desc, run_at);
+
 create table leasehold.requests (
   job_id uuid primary key,
   payload text not null,

@@ -25,11 +25,13 @@ const README_LINES_MAX: usize = 220;
 
 /// Files that one backend has and the other has not, each with its reason.
 const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
+    ("add_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
     ("claim_priority.sql", "PostgreSQL walks the priorities inside claim.sql"),
     ("clock_keep.sql", "PostgreSQL's server keeps the clock"),
     ("clock_leased.sql", "PostgreSQL's server keeps the clock"),
     ("clock_load.sql", "PostgreSQL's server keeps the clock"),
     ("clock_reset.sql", "PostgreSQL's server keeps the clock"),
+    ("find_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
     ("load_present.sql", "only PostgreSQL passes over locked rows"),
     ("load_present_events.sql", "only PostgreSQL passes over locked rows"),
     ("lock_events_free.sql", "only PostgreSQL passes over locked rows"),
@@ -39,11 +41,13 @@ const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("migrate_lock.sql", "SQLite's transaction holds the one write lock"),
     ("notify.sql", "SQLite watches its file for the commits of others"),
     ("notify_pid.sql", "SQLite watches its file for the commits of others"),
+    ("raise_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
     ("stats_health.sql", "SQLite's library tells its own version"),
 ];
 const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("bind.rs", "SQLite's driver needs no types for parameters"),
     ("clock.rs", "PostgreSQL's server keeps the clock"),
+    ("marks.rs", "only PostgreSQL keeps dead rows for an old snapshot"),
     ("notify.rs", "SQLite watches its file for the commits of others"),
     ("files.rs", "PostgreSQL looks after its own files"),
     ("pool.rs", "SQLite has one writer"),

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use leasehold_core::lab::{Cell, Dump, Ending, LabStore, ManualClock, Reply, Step, TABLES};
 use leasehold_core::rules::Ids;
-use leasehold_core::{Limits, Result, Timestamp};
+use leasehold_core::{Limits, QueueName, Result, Timestamp};
 use std::sync::Arc;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Transaction};
@@ -57,6 +57,14 @@ impl PostgresStore {
         begun.commit().await.map_err(engine)?;
         drop(client);
         Ok(store)
+    }
+
+    /// Raises a queue's low-water marks now, which the store does in passing.
+    ///
+    /// # Errors
+    /// `Busy` while another transaction is adding claimable rows.
+    pub async fn raise_low_water(&self, queue: &QueueName) -> Result<()> {
+        self.raise_marks(queue).await
     }
 
     async fn play_beside(

@@ -32,6 +32,7 @@ mod joined;
 #[cfg(feature = "lab")]
 mod lab;
 mod load;
+mod marks;
 mod migrate;
 mod notify;
 mod once;

@@ -19,9 +19,11 @@ use tokio_postgres::{IsolationLevel, Transaction};
 use crate::error::{engine, named};
 use crate::joined::{Joined, Verb};
 use crate::load::Shared;
+use crate::marks::Marks;
 use crate::notify::Wakes;
 use crate::open::Target;
 use crate::pool::{Lane, Pools};
+use crate::schema::Schema;
 use crate::statement::{self, Db, hook};
 use crate::write::News;
 use crate::{find, migrate, stats};
@@ -43,6 +45,7 @@ struct Inner {
     shared: Shared,
     target: Target,
     pools: Pools,
+    marks: Marks,
     _wakes: Wakes,
 }
 
@@ -97,7 +100,7 @@ impl PostgresStore {
             clock: origin.clock,
             lifecycles: Mutex::new(None),
         };
-        Ok(Self(Arc::new(Inner { shared, target, pools, _wakes: wakes })))
+        Ok(Self(Arc::new(Inner { shared, target, pools, marks: Marks::default(), _wakes: wakes })))
     }
 
     /// Joins a transaction of the caller's own; the verbs commit or roll back with it.
@@ -111,7 +114,6 @@ impl PostgresStore {
         self.0.target.pool_size
     }
 
-    #[cfg(feature = "lab")]
     pub(crate) fn shared(&self) -> &Shared {
         &self.0.shared
     }
@@ -119,6 +121,14 @@ impl PostgresStore {
     #[cfg(feature = "lab")]
     pub(crate) fn target(&self) -> &Target {
         &self.0.target
+    }
+
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.0.shared.schema
+    }
+
+    pub(crate) fn marks(&self) -> &Marks {
+        &self.0.marks
     }
 
     /// Runs a verb in a transaction of the store's, again where the server asks for it.
@@ -224,7 +234,9 @@ impl Store for PostgresStore {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>> {
-        self.run(Lane::Shared, &request).await
+        let claims = self.run(Lane::Shared, &request).await?;
+        self.keep_marks(&request.queues, &claims);
+        Ok(claims)
     }
 
     async fn renew(&self, request: RenewRequest) -> Result<Vec<Renewal>> {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
 
-use futures_util::future::{try_join, try_join3, try_join5};
+use futures_util::future::{try_join, try_join3, try_join4, try_join5};
 use leasehold_core::row::{
     AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, Lease, OutcomePatch, QueueRow, RequestRow,
     TransitionRow,
@@ -17,6 +17,7 @@ use leasehold_core::{
 
 use crate::bind::Params;
 use crate::error::{came_first, corrupt};
+use crate::marks;
 use crate::row::Columns;
 use crate::statement::{Db, sql};
 
@@ -76,7 +77,8 @@ pub(crate) async fn changes(
     }
     changes.jobs_new.sort_unstable_by_key(|(row, _)| row.id);
     try_join(
-        try_join3(
+        try_join4(
+            marks::add(db, changes),
             keys(db, &changes.keys, now),
             make_queues(db, &changes.queues, now),
             new_jobs(db, &changes.jobs_new),

@@ -6,6 +6,8 @@
 
 #[path = "server/loss.rs"]
 mod loss;
+#[path = "server/marks.rs"]
+mod marks;
 #[path = "server/opening.rs"]
 mod opening;
 #[path = "server/place.rs"]
@@ -39,6 +41,12 @@ fn main() {
         loss::dead_connections_are_replaced,
         loss::failed_transaction_asks_for_a_restart,
         loss::lost_reply_to_a_commit_is_unknown,
+        marks::held_snapshot_does_not_slow_claims,
+        marks::job_behind_the_mark_keeps_its_turn,
+        marks::no_claimable_row_lies_before_its_mark,
+        marks::old_snapshot_adds_its_own_mark,
+        marks::open_transaction_keeps_the_mark_down,
+        marks::strangers_rows_are_found,
         opening::edited_migration_is_refused,
         opening::newer_schema_decides_who_may_read,
         opening::role_without_rights_is_told_what_it_needs,

@@ -1,40 +1,40 @@
--- Claims due rows of a queue in the claim order: one range of the index for each priority present.
+-- Claims due rows of a queue in the claim order: one range of the index for each priority, from its
+-- low-water mark on.
 -- $1 queue, $2 now, $3 limit, $4 claim, $5 worker, $6 when the lease ends, $7 its length,
 -- $8 jobs this transaction has reclaimed (their version is raised already), $9 whether to claim even
 -- when fewer than the limit are due and the queue has expired rows that would come before some.
 -- Differs: SQLite reads candidates here and writes them afterwards.
-with recursive priorities as (
+with recursive marks as (
   (
-    select priority
-    from leasehold.jobs
-    where state = 'waiting' and not held and queue = $1
-    order by priority desc
+    select priority, run_at
+    from leasehold.low_water
+    where queue = $1
+    order by priority desc, run_at
     limit 1
   )
   union all
-  select (
-    select j.priority
-    from leasehold.jobs j
-    where j.state = 'waiting' and not j.held and j.queue = $1 and j.priority < p.priority
-    order by j.priority desc
-    limit 1
-  )
-  from priorities p
-  where p.priority is not null
+  select next.priority, next.run_at
+  from marks m
+    cross join lateral (
+      select low.priority, low.run_at
+      from leasehold.low_water low
+      where low.queue = $1 and low.priority < m.priority
+      order by low.priority desc, low.run_at
+      limit 1
+    ) next
 ), picked as materialized (
   select array(
     select due.id
-    from priorities p
+    from marks m
       cross join lateral (
         select j.id
         from leasehold.jobs j
-        where j.state = 'waiting' and not j.held and j.queue = $1 and j.priority = p.priority
-          and j.run_at <= $2
+        where j.state = 'waiting' and not j.held and j.queue = $1 and j.priority = m.priority
+          and j.run_at >= m.run_at and j.run_at <= $2
         order by j.run_at, j.id
         limit $3
         for no key update skip locked
       ) due
-    where p.priority is not null
     limit $3
   ) as ids
 )
@@ -43,7 +43,9 @@ set state = 'leased', claim_version = claim_version + case when id = any($8) the
   claim_id = $4, last_verdict = null, worker_id = $5, lease_expires_at = $6, heartbeat_at = $2,
   lease_ms = $7, step = 0, attempts = attempts + 1, executions = executions + 1,
   updated_at = greatest(updated_at, $2), started_at = $2
-where id = any((select ids from picked)::uuid[]) and state = 'waiting' and not held
+where id = any((select ids from picked)::uuid[])
+  -- Said so that no plan reads the claim index instead of the ids.
+  and state is not distinct from 'waiting' and not held
   and ($9 or (select cardinality(ids) from picked) >= $3 or not exists (
     select 1
     from leasehold.jobs

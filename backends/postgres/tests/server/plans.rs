@@ -5,11 +5,11 @@ use leasehold_postgres::tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::place::{Place, fill};
 
-const CLAIM: &str = include_str!("../../src/sql/claim.sql");
-const CLAIM_KINDS: &str =
+pub(crate) const CLAIM: &str = include_str!("../../src/sql/claim.sql");
+pub(crate) const CLAIM_KINDS: &str =
     "text, timestamptz, bigint, uuid, uuid, timestamptz, bigint, uuid[], boolean";
 
-fn claim_values(limit: usize) -> String {
+pub(crate) fn claim_values(limit: usize) -> String {
     format!(
         "'default', now(), {limit}, gen_random_uuid(), gen_random_uuid(), now() + interval '30 s', \
          30000, '{{}}', false"
@@ -33,7 +33,10 @@ async fn crowd(session: &Client, schema: &str) {
           0, 5, 0, null, null, null, null, null, null, null, now(), now(),
           case when i % 2 = 1 then now() end
         from generate_series(1, 20000) i;
-        analyze \"{schema}\".jobs; analyze \"{schema}\".events"
+        insert into \"{schema}\".low_water
+        select queue, priority, min(run_at) from \"{schema}\".jobs
+        where state = 'waiting' and not held group by 1, 2;
+        analyze \"{schema}\".jobs; analyze \"{schema}\".low_water; analyze \"{schema}\".events"
     );
     session.batch_execute(&text).await.expect("a crowd");
 }
