@@ -256,7 +256,7 @@ create table leasehold.records (
   scope text collate "C" not null,
   key text collate "C" not null,
   hash bytea not null check (length(hash) = 32),
-  response text not null,
+  response text,
   created_at timestamptz not null,
   expires_at timestamptz not null,
   primary key (scope, key)
@@ -266,11 +266,44 @@ create index records_expiring on leasehold.records (expires_at);
 create table leasehold.audit (
   id uuid primary key,
   at timestamptz not null,
-  actor text not null,
-  action text not null,
-  target text not null,
+  actor text collate "C" not null,
+  action text collate "C" not null,
+  target text collate "C" not null,
   detail text
 );
+create index audit_target on leasehold.audit (target, id);
+create index audit_actor on leasehold.audit (actor, id);
+
+create table leasehold.documents (
+  namespace text collate "C" not null,
+  key text collate "C" not null,
+  version bigint not null check (version >= 1),
+  body text,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  expires_at timestamptz,
+  primary key (namespace, key),
+  constraint documents_bare_versions_end check (body is not null or expires_at is not null)
+) with (fillfactor = 80);
+create index documents_expiring on leasehold.documents (expires_at) where expires_at is not null;
+
+create table leasehold.blobs (
+  namespace text collate "C" not null,
+  key text collate "C" not null,
+  bytes bytea not null,
+  created_at timestamptz not null,
+  expires_at timestamptz,
+  primary key (namespace, key)
+);
+create index blobs_expiring on leasehold.blobs (expires_at) where expires_at is not null;
+
+create table leasehold.tokens (
+  bucket text collate "C" primary key,
+  level bigint not null check (level >= 0),
+  at timestamptz not null,
+  full_at timestamptz not null
+) with (fillfactor = 50);
+create index tokens_full on leasehold.tokens (full_at);
 
 -- Read views: the stable surface for people and other programs. Tables are private.
 create view leasehold.v_jobs as

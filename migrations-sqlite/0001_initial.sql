@@ -238,7 +238,7 @@ create table leasehold_records (
   scope text not null,
   key text not null,
   hash blob not null check (length(hash) = 32),
-  response text not null,
+  response text,
   created_at integer not null,
   expires_at integer not null,
   primary key (scope, key)
@@ -253,6 +253,40 @@ create table leasehold_audit (
   target text not null,
   detail text
 ) strict;
+create index leasehold_audit_target on leasehold_audit (target, id);
+create index leasehold_audit_actor on leasehold_audit (actor, id);
+
+create table leasehold_documents (
+  namespace text not null,
+  key text not null,
+  version integer not null check (version >= 1),
+  body text,
+  created_at integer not null,
+  updated_at integer not null,
+  expires_at integer,
+  primary key (namespace, key),
+  constraint documents_bare_versions_end check (body is not null or expires_at is not null)
+) strict;
+create index leasehold_documents_expiring on leasehold_documents (expires_at)
+  where expires_at is not null;
+
+create table leasehold_blobs (
+  namespace text not null,
+  key text not null,
+  bytes blob not null,
+  created_at integer not null,
+  expires_at integer,
+  primary key (namespace, key)
+) strict;
+create index leasehold_blobs_expiring on leasehold_blobs (expires_at) where expires_at is not null;
+
+create table leasehold_tokens (
+  bucket text primary key,
+  level integer not null check (level >= 0),
+  at integer not null,
+  full_at integer not null
+) strict;
+create index leasehold_tokens_full on leasehold_tokens (full_at);
 
 -- Read views: the stable surface for people and other programs. Tables are private.
 create view leasehold_v_jobs as

@@ -31,6 +31,7 @@ const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("clock_leased.sql", "PostgreSQL's server keeps the clock"),
     ("clock_load.sql", "PostgreSQL's server keeps the clock"),
     ("clock_reset.sql", "PostgreSQL's server keeps the clock"),
+    ("document_lock.sql", "SQLite's transaction holds the one write lock"),
     ("find_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
     ("load_present.sql", "only PostgreSQL passes over locked rows"),
     ("load_present_events.sql", "only PostgreSQL passes over locked rows"),

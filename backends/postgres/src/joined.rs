@@ -4,8 +4,8 @@
 use async_trait::async_trait;
 use leasehold_core::rules::{EnqueueWants, Known, SettleWants, Work};
 use leasehold_core::{
-    Enqueued, Error, ErrorKind, Fence, JobId, LostReason, NewEvent, NewJob, Once, Progress,
-    Published, Remembered, RenewRequest, Renewal, Result, Settled, Settlement,
+    Enqueued, Error, ErrorKind, Fence, JobId, LostReason, NewEvent, NewJob, Progress, Published,
+    RenewRequest, Renewal, Result, Settled, Settlement,
 };
 
 use crate::error::{is_lost_race, named};
@@ -81,14 +81,6 @@ impl Joined<'_> {
         let answers = self.settle(std::slice::from_ref(settlement)).await?;
         let none = || Error::new(ErrorKind::Corrupt, "settle", "the store gave no answer");
         answers.into_iter().next().ok_or_else(none)?
-    }
-
-    /// Answers a request once.
-    ///
-    /// # Errors
-    /// As `Records::once`.
-    pub async fn once(&self, request: &Once) -> Result<Remembered> {
-        self.run(request).await
     }
 
     /// Writes what a verb decided.

@@ -5,7 +5,9 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use leasehold_core::lab::{Cell, Dump, Ending, LabStore, ManualClock, Reply, Step, TABLES};
+use leasehold_core::lab::{
+    Cell, Dump, Ending, LabStore, ManualClock, RecordReply, RecordStep, Reply, Step, TABLES,
+};
 use leasehold_core::rules::Ids;
 use leasehold_core::{Limits, QueueName, Result, Timestamp};
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use uuid::Uuid;
 
 use crate::bind::Params;
 use crate::error::{corrupt, engine, named};
+use crate::joined::Joined;
 use crate::open::Target;
 use crate::schema::Schema;
 use crate::statement::{Db, sql};
@@ -99,6 +102,7 @@ impl PostgresStore {
                 Step::Progress(reports) => Reply::Progress(joined.progress(reports).await),
                 Step::Settle(settlements) => Reply::Settle(joined.settle(settlements).await),
                 Step::Once(once) => Reply::Once(joined.once(once).await),
+                Step::Record(step) => Reply::Record(record(&joined, step).await),
                 Step::Savepoint => {
                     depth += 1;
                     joined.db.batch("savepoint", &format!("savepoint lab_{depth}")).await?;
@@ -120,6 +124,21 @@ impl PostgresStore {
             });
         }
         Ok(replies)
+    }
+}
+
+async fn record(joined: &Joined<'_>, step: &RecordStep) -> RecordReply {
+    match step {
+        RecordStep::Put(put) => RecordReply::Put(joined.put(put).await),
+        RecordStep::Get(id) => RecordReply::Get(joined.get(id).await),
+        RecordStep::Delete(delete) => RecordReply::Delete(joined.delete(delete).await),
+        RecordStep::List(list) => RecordReply::List(joined.list(list).await),
+        RecordStep::PutBlob(blob) => RecordReply::PutBlob(joined.put_blob(blob).await),
+        RecordStep::GetBlob(id) => RecordReply::GetBlob(joined.get_blob(id).await),
+        RecordStep::DeleteBlob(id) => RecordReply::DeleteBlob(joined.delete_blob(id).await),
+        RecordStep::Append(entry) => RecordReply::Append(joined.append(entry).await),
+        RecordStep::Audit(filter, paging) => RecordReply::Audit(joined.audit(filter, paging).await),
+        RecordStep::Take(wish) => RecordReply::Take(joined.take(wish).await),
     }
 }
 

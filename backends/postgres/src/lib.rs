@@ -22,10 +22,13 @@
 //! Owns everything that is PostgreSQL: connections, statements, locks, wake-ups. Refuses to decide
 //! what a verb does; those rules are the contract's.
 
+mod audit;
 mod bind;
+mod blob;
 mod claim;
 mod control;
 mod deliver;
+mod document;
 mod error;
 mod find;
 mod joined;
@@ -39,11 +42,13 @@ mod once;
 mod open;
 mod pool;
 mod prune;
+mod records;
 mod row;
 mod schema;
 mod statement;
 mod stats;
 mod store;
+mod tokens;
 mod write;
 
 pub use joined::Joined;

@@ -29,6 +29,12 @@ impl Verb for PruneRequest {
         done.keys = db.execute(sql!("prune_keys"), until(facts.now)).await?;
         done.tombstones = db.execute(sql!("prune_tombstones"), until(tombstones)).await?;
         done.records = db.execute(sql!("prune_records"), until(facts.now)).await?;
+        let versions = facts.now.plus(tx.shared.limits.tombstone_ttl);
+        done.versions = db.execute(sql!("prune_versions"), until(facts.now)).await?;
+        done.documents =
+            db.execute(sql!("prune_documents"), until(facts.now).one(versions)).await?;
+        done.blobs = db.execute(sql!("prune_blobs"), until(facts.now)).await?;
+        done.buckets = db.execute(sql!("prune_tokens"), until(facts.now)).await?;
         done.events = events(db, &facts, self).await?;
         done.jobs = jobs(db, &facts, self).await?;
         Ok(done)

@@ -6,13 +6,13 @@ use std::time::SystemTime;
 use leasehold_core::fence::ClaimVersion;
 use leasehold_core::json::{Json, JsonLimits};
 use leasehold_core::row::{
-    DeadLetterRow, EventRow, JobRow, Lease, OutcomeRow, QueueRow, RequestRow, TombstoneRow,
-    TransitionRow,
+    AuditRow, DeadLetterRow, DocumentRow, EventRow, JobRow, Lease, OutcomeRow, QueueRow, RecordRow,
+    RequestRow, TokensRow, TombstoneRow, TransitionRow,
 };
 use leasehold_core::{
-    Actor, ClaimId, Error, EventId, EventState, IdempotencyKey, JobId, JobKind, LeaseLength,
-    LifecycleName, Ordering, QueueName, RequestHash, Result, Scope, StageName, State, Subject,
-    Timestamp, Topic, Verb, VerdictKind, WorkerId,
+    Actor, BucketName, ClaimId, Error, EventId, EventState, IdempotencyKey, JobId, JobKind,
+    LeaseLength, LifecycleName, Namespace, Ordering, QueueName, RecordId, RecordKey, RequestHash,
+    Result, Scope, StageName, State, Subject, Timestamp, Topic, Verb, VerdictKind, WorkerId,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -119,6 +119,40 @@ impl<'r> Columns<'r> {
     fn subject(&mut self) -> Result<Option<Subject>> {
         let (name, version): (Option<String>, Option<i64>) = (self.raw()?, self.raw()?);
         Ok(name.zip(version).map(|(name, version)| Subject { name, version }))
+    }
+
+    pub(crate) fn document(&mut self) -> Result<DocumentRow> {
+        let namespace = self.text(|text| Namespace::new(text))?;
+        let key = self.text(|text| RecordKey::new(text))?;
+        Ok(DocumentRow {
+            id: RecordId { namespace, key },
+            version: self.raw()?,
+            body: self.maybe_json()?,
+            created_at: self.time()?,
+            updated_at: self.time()?,
+            expires_at: self.maybe_time()?,
+        })
+    }
+
+    pub(crate) fn record(&mut self, (scope, key): (Scope, IdempotencyKey)) -> Result<RecordRow> {
+        let (hash, response) = (self.hash()?, self.maybe_json()?);
+        let (created_at, expires_at) = (self.time()?, self.time()?);
+        Ok(RecordRow { scope, key, hash, response, created_at, expires_at })
+    }
+
+    pub(crate) fn tokens(&mut self, bucket: BucketName) -> Result<TokensRow> {
+        Ok(TokensRow { bucket, level: self.raw()?, at: self.time()?, full_at: self.time()? })
+    }
+
+    pub(crate) fn audit(&mut self) -> Result<AuditRow> {
+        Ok(AuditRow {
+            id: self.id()?,
+            at: self.time()?,
+            actor: self.text(|text| Actor::new(text))?,
+            action: self.raw()?,
+            target: self.raw()?,
+            detail: self.raw()?,
+        })
     }
 
     pub(crate) fn job(&mut self) -> Result<JobRow> {

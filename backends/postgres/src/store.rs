@@ -10,9 +10,9 @@ use futures_util::future::join;
 use leasehold_core::rules::Ids;
 use leasehold_core::{
     Claim, ClaimRequest, Control, Controlled, Enqueued, Error, ErrorKind, EventClaim,
-    EventClaimRequest, EventFence, EventSettlement, Found, Hints, Limits, NewEvent, NewJob, Once,
-    Page, Progress, PruneRequest, Pruned, Published, Query, ReclaimRequest, Reclaimed, Records,
-    Remembered, RenewRequest, Renewal, Result, Settled, Settlement, Stats, Store,
+    EventClaimRequest, EventFence, EventSettlement, Found, Hints, Limits, NewEvent, NewJob, Page,
+    Progress, PruneRequest, Pruned, Published, Query, ReclaimRequest, Reclaimed, Records,
+    RenewRequest, Renewal, Result, Settled, Settlement, Stats, Store,
 };
 use tokio_postgres::{IsolationLevel, Transaction};
 
@@ -300,11 +300,8 @@ impl Store for PostgresStore {
     fn hints(&self) -> Hints {
         self.0.shared.hints.clone()
     }
-}
 
-#[async_trait]
-impl Records for PostgresStore {
-    async fn once(&self, request: Once) -> Result<Remembered> {
-        self.run(Lane::Shared, &request).await
+    fn records(&self) -> &dyn Records {
+        self
     }
 }

@@ -384,7 +384,8 @@ async fn dead_letters(db: &Db<'_>, rows: &[DeadLetterRow]) -> Result<()> {
     db.execute(sql!("insert_dead_letter"), values).await.map(|_| ())
 }
 
-async fn audit(db: &Db<'_>, rows: &[AuditRow]) -> Result<()> {
+/// Adds entries to the audit log.
+pub(crate) async fn audit(db: &Db<'_>, rows: &[AuditRow]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }

@@ -3,15 +3,15 @@
 
 use leasehold_core::rules::{EnqueueWants, SettleWants, Work};
 use leasehold_core::{
-    Enqueued, Error, ErrorKind, EventFence, EventSettlement, NewEvent, NewJob, Once, Progress,
-    Published, Remembered, RenewRequest, Renewal, Result, Settled, Settlement,
+    Enqueued, Error, ErrorKind, EventFence, EventSettlement, NewEvent, NewJob, Progress, Published,
+    RenewRequest, Renewal, Result, Settled, Settlement,
 };
 use rusqlite::{Connection, Savepoint, Transaction};
 
 use crate::error::named;
 use crate::load::{self, Facts, Shared};
 use crate::statement::batch;
-use crate::{deliver, once, write};
+use crate::{deliver, write};
 
 mod sealed {
     pub trait Sealed {}
@@ -121,14 +121,6 @@ impl Joined<'_> {
         let answers = self.settle(std::slice::from_ref(settlement))?;
         let none = || Error::new(ErrorKind::Corrupt, "settle", "the store gave no answer");
         answers.into_iter().next().ok_or_else(none)?
-    }
-
-    /// Answers a request once.
-    ///
-    /// # Errors
-    /// As `Records::once`.
-    pub fn once(&self, request: &Once) -> Result<Remembered> {
-        self.verb("once", |facts| once::once(self.conn, self.shared, facts, request))
     }
 
     pub(crate) fn renew(&self, request: &RenewRequest) -> Result<Vec<Renewal>> {

@@ -4,7 +4,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use leasehold_core::lab::{Cell, Dump, Ending, LabStore, ManualClock, Reply, Step, TABLES};
+use leasehold_core::lab::{
+    Cell, Dump, Ending, LabStore, ManualClock, RecordReply, RecordStep, Reply, Step, TABLES,
+};
 use leasehold_core::rules::Ids;
 use leasehold_core::{Error, ErrorKind, Limits, Result, Timestamp};
 use rusqlite::types::ValueRef;
@@ -69,6 +71,7 @@ impl SqliteStore {
                 Step::Progress(reports) => Reply::Progress(joined.progress(&reports)),
                 Step::Settle(settlements) => Reply::Settle(joined.settle(&settlements)),
                 Step::Once(once) => Reply::Once(joined.once(&once)),
+                Step::Record(step) => Reply::Record(record(&joined, step)),
                 Step::Savepoint => {
                     depth += 1;
                     batch(tx, "savepoint", &format!("savepoint lab_{depth}"))?;
@@ -109,6 +112,21 @@ impl SqliteStore {
             (Err(error), _) => Err(error),
             (Ok(()), None) => Err(corrupt("the script gave no replies")),
         }
+    }
+}
+
+fn record(joined: &Joined<'_>, step: RecordStep) -> RecordReply {
+    match step {
+        RecordStep::Put(put) => RecordReply::Put(joined.put(&put)),
+        RecordStep::Get(id) => RecordReply::Get(joined.get(&id)),
+        RecordStep::Delete(delete) => RecordReply::Delete(joined.delete(&delete)),
+        RecordStep::List(list) => RecordReply::List(joined.list(&list)),
+        RecordStep::PutBlob(blob) => RecordReply::PutBlob(joined.put_blob(&blob)),
+        RecordStep::GetBlob(id) => RecordReply::GetBlob(joined.get_blob(&id)),
+        RecordStep::DeleteBlob(id) => RecordReply::DeleteBlob(joined.delete_blob(&id)),
+        RecordStep::Append(entry) => RecordReply::Append(joined.append(&entry)),
+        RecordStep::Audit(filter, paging) => RecordReply::Audit(joined.audit(&filter, &paging)),
+        RecordStep::Take(wish) => RecordReply::Take(joined.take(&wish)),
     }
 }
 
@@ -158,6 +176,7 @@ fn cells(row: &Row<'_>, names: &[String]) -> Result<Vec<(String, Cell)>> {
             ValueRef::Null => Cell::Null,
             ValueRef::Integer(number) => Cell::Int(number),
             ValueRef::Text(text) => Cell::Text(String::from_utf8_lossy(text).into_owned()),
+            ValueRef::Blob(bytes) if name == "bytes" => Cell::Bytes(bytes.to_vec()),
             ValueRef::Blob(bytes) => match Uuid::from_slice(bytes) {
                 Ok(id) => Cell::Id(id),
                 Err(_) => Cell::Bytes(bytes.to_vec()),

@@ -27,10 +27,13 @@
 //! Owns everything that is SQLite: files, connections, statements, locks, the clock. Refuses to
 //! decide what a verb does; those rules are the contract's.
 
+mod audit;
+mod blob;
 mod claim;
 mod clock;
 mod control;
 mod deliver;
+mod document;
 mod error;
 mod files;
 mod find;
@@ -42,10 +45,12 @@ mod migrate;
 mod once;
 mod open;
 mod prune;
+mod records;
 mod row;
 mod statement;
 mod stats;
 mod store;
+mod tokens;
 mod write;
 mod writer;
 

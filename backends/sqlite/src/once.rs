@@ -1,47 +1,39 @@
 //! Owns idempotency records: one answer for each scope and key while it lasts.
 
-use leasehold_core::{Error, ErrorKind, Once, Remembered, Result};
-use rusqlite::{Connection, params};
+use leasehold_core::rules::records;
+use leasehold_core::{Once, Remembered, Result};
+use rusqlite::params;
 
-use crate::error::corrupt;
-use crate::load::{Facts, Shared};
+use crate::joined::Joined;
 use crate::row::Columns;
 use crate::statement::{execute, row, sql};
+use crate::write::fresh;
 
-/// Gives the stored answer, or stores this one.
-pub(crate) fn once(
-    conn: &Connection,
-    shared: &Shared,
-    facts: &Facts,
-    request: &Once,
-) -> Result<Remembered> {
-    request.check(&shared.limits)?;
-    let (scope, key) = (request.scope.as_str(), request.key.as_str());
-    let read = |row: &rusqlite::Row<'_>| {
-        let mut columns = Columns::of(row);
-        Ok((columns.hash()?, columns.json()?, columns.time()?))
-    };
-    match row(conn, sql!("once_load"), params![scope, key], read)? {
-        Some((hash, response, expires_at)) if expires_at > facts.now => {
-            if hash == request.hash {
-                return Ok(Remembered::Stored(response));
-            }
-            let why = format!("key {key:?} is taken by another request");
-            return Err(Error::new(ErrorKind::Conflict, "once", why));
-        }
-        _ => {}
-    }
-    shared.clock.keep(conn, facts.now)?;
-    let values = params![
-        scope,
-        key,
-        request.hash.as_bytes().as_slice(),
-        request.response.as_str(),
-        facts.now.as_micros(),
-        facts.now.plus(request.ttl).as_micros(),
-    ];
-    match execute(conn, sql!("once_store"), values)? {
-        1 => Ok(Remembered::New),
-        _ => Err(corrupt("a record changed under the write lock")),
+impl Joined<'_> {
+    /// Answers a request once.
+    ///
+    /// # Errors
+    /// As `Records::once`.
+    pub fn once(&self, request: &Once) -> Result<Remembered> {
+        self.verb("once", |facts| {
+            request.check(&self.shared.limits)?;
+            let slot = (request.scope.clone(), request.key.clone());
+            let read = |row: &rusqlite::Row<'_>| Columns::of(row).record(slot.clone());
+            let name = params![slot.0.as_str(), slot.1.as_str()];
+            let found = row(self.conn, sql!("once_load"), name, read)?;
+            let (answer, next) = records::once(facts.now, found, request)?;
+            let Some(next) = next else { return Ok(answer) };
+            self.shared.clock.keep(self.conn, facts.now)?;
+            let values = params![
+                next.scope.as_str(),
+                next.key.as_str(),
+                next.hash.as_bytes().as_slice(),
+                next.response.as_ref().map(|json| json.as_str()),
+                next.created_at.as_micros(),
+                next.expires_at.as_micros(),
+            ];
+            fresh(execute(self.conn, sql!("once_store"), values)?, "a record")?;
+            Ok(answer)
+        })
     }
 }

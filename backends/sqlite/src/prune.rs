@@ -26,6 +26,12 @@ impl Joined<'_> {
             done.tombstones =
                 counted(execute(conn, sql!("prune_tombstones"), params![tombstones, limit])?);
             done.records = counted(execute(conn, sql!("prune_records"), params![now, limit])?);
+            let versions = facts.now.plus(self.shared.limits.tombstone_ttl).as_micros();
+            done.versions = counted(execute(conn, sql!("prune_versions"), params![now, limit])?);
+            done.documents =
+                counted(execute(conn, sql!("prune_documents"), params![now, limit, versions])?);
+            done.blobs = counted(execute(conn, sql!("prune_blobs"), params![now, limit])?);
+            done.buckets = counted(execute(conn, sql!("prune_tokens"), params![now, limit])?);
             done.events = events(conn, facts, request)?;
             done.jobs = jobs(conn, facts, request)?;
             if done.total() > 0 {

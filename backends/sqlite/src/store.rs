@@ -11,9 +11,9 @@ use async_trait::async_trait;
 use leasehold_core::rules::Ids;
 use leasehold_core::{
     Claim, ClaimRequest, Control, Controlled, Enqueued, Error, ErrorKind, EventClaim,
-    EventClaimRequest, EventFence, EventSettlement, Found, Hints, Limits, NewEvent, NewJob, Once,
-    Page, Progress, PruneRequest, Pruned, Published, Query, ReclaimRequest, Reclaimed, Records,
-    Remembered, RenewRequest, Renewal, Result, Settled, Settlement, Stats, Store,
+    EventClaimRequest, EventFence, EventSettlement, Found, Hints, Limits, NewEvent, NewJob, Page,
+    Progress, PruneRequest, Pruned, Published, Query, ReclaimRequest, Reclaimed, Records,
+    RenewRequest, Renewal, Result, Settled, Settlement, Stats, Store,
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
@@ -197,7 +197,7 @@ impl SqliteStore {
     }
 
     /// Runs one of the store's own verbs.
-    async fn verb<T, F>(&self, operation: &'static str, mut verb: F) -> Result<T>
+    pub(crate) async fn verb<T, F>(&self, operation: &'static str, mut verb: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnMut(&Joined<'_>) -> Result<T> + Send + 'static,
@@ -239,7 +239,7 @@ impl SqliteStore {
     }
 
     /// Runs a read on a connection of its own, as of one instant.
-    async fn read<T, F>(&self, operation: &'static str, mut read: F) -> Result<T>
+    pub(crate) async fn read<T, F>(&self, operation: &'static str, mut read: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnMut(&Connection, &Shared) -> Result<T> + Send + 'static,
@@ -341,11 +341,8 @@ impl Store for SqliteStore {
     fn hints(&self) -> Hints {
         self.0.shared.hints.clone()
     }
-}
 
-#[async_trait]
-impl Records for SqliteStore {
-    async fn once(&self, request: Once) -> Result<Remembered> {
-        self.verb("once", move |tx| tx.once(&request)).await
+    fn records(&self) -> &dyn Records {
+        self
     }
 }

@@ -97,7 +97,7 @@ pub(crate) fn changes(
 }
 
 /// The transaction has held the write lock since before it looked, so nobody can have come first.
-fn fresh(rows: usize, what: &str) -> Result<()> {
+pub(crate) fn fresh(rows: usize, what: &str) -> Result<()> {
     match rows {
         1 => Ok(()),
         _ => Err(corrupt(format!("{what} changed under the write lock"))),
@@ -318,7 +318,8 @@ fn dead_letter(conn: &Connection, row: &DeadLetterRow) -> Result<()> {
     execute(conn, sql!("insert_dead_letter"), values).map(|_| ())
 }
 
-fn audit(conn: &Connection, row: &AuditRow) -> Result<()> {
+/// Adds an entry to the audit log.
+pub(crate) fn audit(conn: &Connection, row: &AuditRow) -> Result<()> {
     let values = params![
         row.id.as_bytes().as_slice(),
         row.at.as_micros(),

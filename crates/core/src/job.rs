@@ -243,6 +243,8 @@ pub(crate) fn check_traceparent(text: Option<&str>) -> Result<(), String> {
 pub struct Limits {
     /// The largest payload, result, checkpoint or event payload, in bytes: 1 MiB.
     pub payload_bytes_max: usize,
+    /// The largest blob, in bytes: 16 MiB.
+    pub blob_bytes_max: usize,
     /// The most items of one call: 10,000.
     pub batch_max: usize,
     /// How far an id's time may lie from the store's clock: 24 h; `None` switches the check off.
@@ -259,6 +261,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             payload_bytes_max: 1 << 20,
+            blob_bytes_max: 16 << 20,
             batch_max: 10_000,
             id_skew_max: Some(Duration::from_secs(24 * 3600)),
             lease_default: LeaseLength::DEFAULT,

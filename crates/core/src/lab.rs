@@ -13,9 +13,13 @@ use uuid::Uuid;
 use crate::error::Result;
 use crate::event::{NewEvent, Published};
 use crate::job::{Enqueued, NewJob};
-use crate::record::{Once, Remembered};
+use crate::query::{Page, Paging};
+use crate::record::{
+    AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document, DocumentPage,
+    ListDocuments, Once, PutBlob, PutDocument, RecordId, Records, Remembered, Take, Taken,
+};
 use crate::settle::{Progress, Settled, Settlement};
-use crate::store::{Records, Store};
+use crate::store::Store;
 use crate::time::{Timestamp, micros};
 
 /// A clock that stands still until it is moved; clones share it.
@@ -68,7 +72,7 @@ impl fmt::Display for Cell {
 }
 
 /// The tables a dump holds, by the name they have on every engine. `lab_rows` are the caller's own.
-pub const TABLES: [&str; 17] = [
+pub const TABLES: [&str; 20] = [
     "store",
     "queues",
     "topics",
@@ -84,6 +88,9 @@ pub const TABLES: [&str; 17] = [
     "dead_letters",
     "tombstones",
     "records",
+    "documents",
+    "blobs",
+    "tokens",
     "audit",
     "lab_rows",
 ];
@@ -146,6 +153,7 @@ pub enum Step {
     Progress(Vec<Progress>),
     Settle(Vec<Settlement>),
     Once(Once),
+    Record(RecordStep),
     /// Opens a savepoint (nested ones stack).
     Savepoint,
     /// Rolls back to the latest savepoint and forgets it.
@@ -164,6 +172,57 @@ pub enum Reply {
     Progress(Result<Vec<Result<()>>>),
     Settle(Result<Vec<Result<Settled>>>),
     Once(Result<Remembered>),
+    Record(RecordReply),
+}
+
+/// One verb on records; see [`Records`].
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names are the verbs")]
+pub enum RecordStep {
+    Put(PutDocument),
+    Get(RecordId),
+    Delete(DeleteDocument),
+    List(ListDocuments),
+    PutBlob(PutBlob),
+    GetBlob(RecordId),
+    DeleteBlob(RecordId),
+    Append(AuditEntry),
+    Audit(AuditFilter, Paging),
+    Take(Take),
+}
+
+/// What a verb on records answered.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "the names are the verbs")]
+pub enum RecordReply {
+    Put(Result<Document>),
+    Get(Result<Option<Document>>),
+    Delete(Result<bool>),
+    List(Result<DocumentPage>),
+    PutBlob(Result<()>),
+    GetBlob(Result<Option<Vec<u8>>>),
+    DeleteBlob(Result<bool>),
+    Append(Result<AuditId>),
+    Audit(Result<Page<AuditView>>),
+    Take(Result<Taken>),
+}
+
+impl RecordStep {
+    /// Plays it as a verb of a store, in a transaction of its own.
+    pub async fn play(self, store: &dyn Records) -> RecordReply {
+        match self {
+            Self::Put(put) => RecordReply::Put(store.put(put).await),
+            Self::Get(id) => RecordReply::Get(store.get(id).await),
+            Self::Delete(delete) => RecordReply::Delete(store.delete(delete).await),
+            Self::List(list) => RecordReply::List(store.list(list).await),
+            Self::PutBlob(blob) => RecordReply::PutBlob(store.put_blob(blob).await),
+            Self::GetBlob(id) => RecordReply::GetBlob(store.get_blob(id).await),
+            Self::DeleteBlob(id) => RecordReply::DeleteBlob(store.delete_blob(id).await),
+            Self::Append(entry) => RecordReply::Append(store.append(entry).await),
+            Self::Audit(filter, paging) => RecordReply::Audit(store.audit(filter, paging).await),
+            Self::Take(wish) => RecordReply::Take(store.take(wish).await),
+        }
+    }
 }
 
 /// How a script ends.

@@ -59,16 +59,20 @@ pub use lifecycle::{
 };
 pub use memory::MemoryStore;
 pub use name::{
-    Actor, IdempotencyKey, JobKind, LifecycleName, OrderKey, QueueName, Scope, StageName, Topic,
+    Actor, BucketName, IdempotencyKey, JobKind, LifecycleName, Namespace, OrderKey, QueueName,
+    RecordKey, Scope, StageName, Topic,
 };
 pub use query::{
     Cursor, DeadLetterView, EventFilter, EventView, Found, JobFilter, JobView, Page, Paging, Query,
     QueueView, TransitionView,
 };
-pub use record::{Once, Remembered};
+pub use record::{
+    AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document, DocumentPage, Expected,
+    ListDocuments, Once, PutBlob, PutDocument, Rate, RecordId, Records, Remembered, Take, Taken,
+};
 pub use request_hash::RequestHash;
 pub use retry::RetryPolicy;
 pub use settle::{Progress, Settled, Settlement, Verdict, VerdictKind};
-pub use store::{Records, Store, StoreExt};
+pub use store::{Store, StoreExt};
 pub use time::{LeaseLength, Timestamp};
 pub use upkeep::{OutboxStats, PruneRequest, Pruned, QueueStats, Stats};

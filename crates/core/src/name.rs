@@ -129,6 +129,18 @@ name!(
     StageName, "stage name", false
 );
 name!(
+    /// Whose records these are: the first part of a record's name.
+    Namespace, "namespace", false
+);
+name!(
+    /// A record's name within its namespace.
+    RecordKey, "record key", false
+);
+name!(
+    /// A bucket of rate tokens.
+    BucketName, "bucket name", false
+);
+name!(
     /// Who acts as an operator, for the audit log.
     Actor, "actor", false
 );

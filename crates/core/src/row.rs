@@ -8,8 +8,10 @@ use crate::job::Subject;
 use crate::json::Json;
 use crate::lifecycle::{Place, State, Verb};
 use crate::name::{
-    Actor, IdempotencyKey, JobKind, LifecycleName, OrderKey, QueueName, Scope, StageName, Topic,
+    Actor, BucketName, IdempotencyKey, JobKind, LifecycleName, OrderKey, QueueName, Scope,
+    StageName, Topic,
 };
+use crate::record::{AuditEntry, RecordId};
 use crate::request_hash::RequestHash;
 use crate::settle::VerdictKind;
 use crate::time::{LeaseLength, Timestamp};
@@ -198,7 +200,45 @@ pub struct TombstoneRow {
     pub pruned_at: Timestamp,
 }
 
-/// One operator act (table `audit`); append-only.
+/// A document (table `documents`).
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct DocumentRow {
+    pub id: RecordId,
+    pub version: i64,
+    /// `None` once it is deleted or its end has been tidied up: only the version is kept.
+    pub body: Option<Json>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A stored answer, or the mark of one to come (table `records`).
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct RecordRow {
+    pub scope: Scope,
+    pub key: IdempotencyKey,
+    pub hash: RequestHash,
+    pub response: Option<Json>,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+/// A bucket of rate tokens (table `tokens`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokensRow {
+    /// The bucket.
+    pub bucket: BucketName,
+    /// What it held, in units: see the rule.
+    pub level: i64,
+    /// When it held that.
+    pub at: Timestamp,
+    /// When it is full again, and the row says nothing any more.
+    pub full_at: Timestamp,
+}
+
+/// One act (table `audit`); append-only.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the fields are columns")]
 pub struct AuditRow {
@@ -208,6 +248,14 @@ pub struct AuditRow {
     pub action: String,
     pub target: String,
     pub detail: Option<String>,
+}
+
+impl AuditRow {
+    /// The row of a new entry.
+    pub fn of(entry: &AuditEntry, id: uuid::Uuid, at: Timestamp) -> Self {
+        let AuditEntry { actor, action, target, detail } = entry.clone();
+        Self { id, at, actor, action, target, detail }
+    }
 }
 
 /// A queue (table `queues`); made by its first enqueue.

@@ -14,7 +14,7 @@ use crate::hints::Hints;
 use crate::id::JobId;
 use crate::job::{Enqueued, NewJob};
 use crate::query::{Found, JobFilter, JobView, Page, Paging, Query};
-use crate::record::{Once, Remembered};
+use crate::record::Records;
 use crate::settle::{Progress, Settled, Settlement, Verdict};
 use crate::upkeep::{PruneRequest, Pruned, Stats};
 
@@ -123,17 +123,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// The hub of this store's wake-ups.
     fn hints(&self) -> Hints;
-}
 
-/// What else a service has to keep, in the same database.
-#[async_trait]
-pub trait Records: fmt::Debug + Send + Sync + 'static {
-    /// Answers a request once: stores the response, or gives the stored one.
-    ///
-    /// # Errors
-    /// `Conflict` when the key holds another request; `Invalid` for a response over the limit;
-    /// engine errors.
-    async fn once(&self, request: Once) -> Result<Remembered>;
+    /// What else a service keeps in the same database.
+    fn records(&self) -> &dyn Records;
 }
 
 /// Short forms of the verbs, for one item at a time.

@@ -179,11 +179,20 @@ pub struct Pruned {
     pub tombstones: u64,
     /// Idempotency records past their end.
     pub records: u64,
+    /// Documents past their end; each leaves its version for as long as tombstones are kept.
+    pub documents: u64,
+    /// The versions of documents that went long enough ago.
+    pub versions: u64,
+    /// Blobs past their end.
+    pub blobs: u64,
+    /// Buckets of rate tokens that are full again.
+    pub buckets: u64,
 }
 
 impl Pruned {
     /// How many rows went in all.
     pub fn total(&self) -> u64 {
-        self.jobs + self.events + self.keys + self.tombstones + self.records
+        let jobs = self.jobs + self.events + self.keys + self.tombstones;
+        jobs + self.records + self.documents + self.versions + self.blobs + self.buckets
     }
 }

@@ -12,9 +12,9 @@ use leasehold_core::rules::{Ids, Lifecycles, Work};
 use leasehold_core::{
     Claim, ClaimId, ClaimRequest, ClaimVersion, Control, Controlled, Enqueued, Epoch, Error,
     ErrorKind, EventClaim, EventClaimRequest, EventFence, EventSettlement, EventState, Hints,
-    LeaseLength, Limits, LostReason, NewEvent, NewJob, Ordering, Place, Progress, PruneRequest,
-    Pruned, Published, ReclaimRequest, Reclaimed, RenewRequest, Renewal, Result, Settled,
-    Settlement, State, Stats, Store, Timestamp, Verdict,
+    LeaseLength, Limits, LostReason, MemoryStore, NewEvent, NewJob, Ordering, Place, Progress,
+    PruneRequest, Pruned, Published, ReclaimRequest, Reclaimed, Records, RenewRequest, Renewal,
+    Result, Settled, Settlement, State, Stats, Store, Timestamp, Verdict,
 };
 
 /// How renewals are answered.
@@ -69,6 +69,7 @@ impl Script {
 pub(crate) struct Fake {
     pub(crate) script: Arc<Mutex<Script>>,
     hints: Hints,
+    records: MemoryStore,
 }
 
 impl Fake {
@@ -278,5 +279,9 @@ impl Store for Fake {
 
     fn hints(&self) -> Hints {
         self.hints.clone()
+    }
+
+    fn records(&self) -> &dyn Records {
+        &self.records
     }
 }

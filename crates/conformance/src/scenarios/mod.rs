@@ -1,9 +1,12 @@
 //! Owns the list of groups. A scenario that its group forgets to list is dead code, and an error.
 
+mod audit;
+mod blobs;
 mod cancel;
 mod claim;
 mod control;
 mod delivery;
+mod documents;
 mod enqueue;
 mod joined;
 mod keys;
@@ -21,6 +24,7 @@ mod records;
 mod savepoints;
 mod settle;
 mod stale;
+mod tokens;
 mod trail;
 mod turns;
 mod upkeep;
@@ -58,6 +62,10 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     joined::SCENARIOS,
     savepoints::SCENARIOS,
     records::SCENARIOS,
+    documents::SCENARIOS,
+    blobs::SCENARIOS,
+    audit::SCENARIOS,
+    tokens::SCENARIOS,
     prune::SCENARIOS,
     upkeep::SCENARIOS,
     listing::SCENARIOS,

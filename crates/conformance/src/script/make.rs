@@ -7,12 +7,13 @@ use leasehold_core::lab::{Ending, Step};
 use leasehold_core::{
     Actor, ClaimId, ClaimRequest, Control, EventClaimRequest, EventId, EventSettlement,
     EventVerdict, Failure, FailureCode, Fence, IdempotencyKey, JobFilter, JobId, JobKind, Json,
-    LeaseLength, LifecycleName, NewEvent, NewJob, Once, OrderKey, Ordering, Paging, Progress,
-    PruneRequest, Query, QueueName, QueueSettings, ReclaimRequest, RenewRequest, RequestHash,
-    Scope, Settlement, StageName, Topic, Verdict, WorkerId,
+    LeaseLength, LifecycleName, NewEvent, NewJob, OrderKey, Ordering, Paging, Progress,
+    PruneRequest, Query, QueueName, QueueSettings, ReclaimRequest, RenewRequest, Scope, Settlement,
+    StageName, Topic, Verdict, WorkerId,
 };
 
 use super::draw::Draw;
+use super::records::{self, once};
 use super::request::Request;
 use super::table::Table;
 
@@ -34,7 +35,8 @@ impl Request {
             33 => Self::Find(find(draw, table)),
             34 => Self::Stats,
             35 => Self::Prune(prune(draw)),
-            36 => Self::Once(once(draw)),
+            36 if draw.once_in(2) => Self::Once(once(draw)),
+            36 => Self::Record(records::step(draw)),
             37 => joined(draw, table),
             _ => Self::Advance(Duration::from_millis(draw.below(9_000) as u64)),
         }
@@ -301,12 +303,6 @@ fn prune(draw: &mut Draw) -> PruneRequest {
     if draw.once_in(2) { request } else { request.older_than(draw.seconds(10)) }
 }
 
-fn once(draw: &mut Draw) -> Once {
-    let key = IdempotencyKey::new(["a", "b"][draw.below(2)]).expect("a key");
-    let hash = RequestHash::of_job("once", "once", &json(draw));
-    Once::new(Scope::global(), key, hash, json(draw)).ttl(draw.seconds(30))
-}
-
 fn joined(draw: &mut Draw, table: &Table) -> Request {
     let mut depth = 0;
     let mut steps = Vec::new();
@@ -317,7 +313,8 @@ fn joined(draw: &mut Draw, table: &Table) -> Request {
             3 => Step::Publish(events(draw, table)),
             4 => Step::Progress(reports(draw, table)),
             5 => Step::Settle(settlements(draw, table)),
-            6 => Step::Once(once(draw)),
+            6 if draw.once_in(2) => Step::Once(once(draw)),
+            6 => Step::Record(records::step(draw)),
             7 if depth > 0 => {
                 depth -= 1;
                 if draw.once_in(2) { Step::RollbackToSavepoint } else { Step::ReleaseSavepoint }

@@ -4,6 +4,7 @@
 
 pub(crate) mod draw;
 mod make;
+mod records;
 mod request;
 mod table;
 

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use leasehold_core::lab::{Ending, LabStore, Reply, Step};
+use leasehold_core::lab::{Ending, LabStore, RecordReply, RecordStep, Reply, Step};
 use leasehold_core::{
     ClaimRequest, Control, Enqueued, Error, EventClaimRequest, EventFence, EventSettlement,
     NewEvent, NewJob, Once, Progress, PruneRequest, Query, ReclaimRequest, RenewRequest, Result,
@@ -31,6 +31,7 @@ pub(super) enum Request {
     Stats,
     Prune(PruneRequest),
     Once(Once),
+    Record(RecordStep),
     Joined(Vec<Step>, Ending),
     Advance(Duration),
 }
@@ -63,6 +64,7 @@ impl Request {
             Self::Stats => said(store.stats().await.map(|stats| (stats.queues, stats.outbox))),
             Self::Prune(request) => said(store.prune(request).await),
             Self::Once(request) => said(store.once(request).await),
+            Self::Record(step) => record(step.play(store.records()).await),
             Self::Joined(steps, ending) => match store.play(steps, ending).await {
                 Ok(replies) => replies.into_iter().map(reply).collect::<Vec<_>>().join("; "),
                 Err(error) => failed(&error),
@@ -108,6 +110,20 @@ fn enqueued(answers: Result<Vec<Result<Enqueued>>>) -> String {
     items(answers.map(|answers| answers.into_iter().map(plain).collect()))
 }
 
+fn record(reply: RecordReply) -> String {
+    match reply {
+        RecordReply::Put(answer) => said(answer),
+        RecordReply::Get(answer) => said(answer),
+        RecordReply::Delete(answer) | RecordReply::DeleteBlob(answer) => said(answer),
+        RecordReply::List(answer) => said(answer),
+        RecordReply::PutBlob(answer) => said(answer),
+        RecordReply::GetBlob(answer) => said(answer),
+        RecordReply::Append(answer) => said(answer),
+        RecordReply::Audit(answer) => said(answer),
+        RecordReply::Take(answer) => said(answer),
+    }
+}
+
 fn reply(reply: Reply) -> String {
     match reply {
         Reply::Done => "done".to_owned(),
@@ -116,5 +132,6 @@ fn reply(reply: Reply) -> String {
         Reply::Progress(answers) => items(answers),
         Reply::Settle(answers) => items(answers),
         Reply::Once(answer) => said(answer),
+        Reply::Record(reply) => record(reply),
     }
 }

@@ -5,10 +5,10 @@ use async_trait::async_trait;
 
 use super::MemoryStore;
 use super::clock::Clock;
-use super::state::State;
+use super::state::{Facts, State};
 use crate::error::{Error, Result};
 use crate::job::Limits;
-use crate::lab::{Dump, Ending, LabStore, ManualClock, Reply, Step};
+use crate::lab::{Dump, Ending, LabStore, ManualClock, RecordReply, RecordStep, Reply, Step};
 use crate::rules::Ids;
 use crate::time::Timestamp;
 
@@ -37,6 +37,7 @@ impl MemoryStore {
             Step::Progress(reports) => Reply::Progress(state.progress(&facts, &reports)),
             Step::Settle(settlements) => Reply::Settle(state.settle(&facts, &settlements)),
             Step::Once(request) => Reply::Once(state.once(&facts, &request)),
+            Step::Record(step) => Reply::Record(record(state, &facts, step)),
             Step::Savepoint => {
                 saved.push(state.clone());
                 Reply::Done
@@ -50,6 +51,21 @@ impl MemoryStore {
                 Reply::Done
             }
         })
+    }
+}
+
+fn record(state: &mut State, facts: &Facts<'_>, step: RecordStep) -> RecordReply {
+    match step {
+        RecordStep::Put(put) => RecordReply::Put(state.put(facts, &put)),
+        RecordStep::Get(id) => RecordReply::Get(Ok(state.get(facts, &id))),
+        RecordStep::Delete(delete) => RecordReply::Delete(state.delete(facts, &delete)),
+        RecordStep::List(list) => RecordReply::List(state.list(facts, &list)),
+        RecordStep::PutBlob(blob) => RecordReply::PutBlob(state.put_blob(facts, &blob)),
+        RecordStep::GetBlob(id) => RecordReply::GetBlob(Ok(state.get_blob(facts, &id))),
+        RecordStep::DeleteBlob(id) => RecordReply::DeleteBlob(Ok(state.delete_blob(facts, &id))),
+        RecordStep::Append(entry) => RecordReply::Append(state.append(facts, &entry)),
+        RecordStep::Audit(filter, paging) => RecordReply::Audit(state.audit(&filter, &paging)),
+        RecordStep::Take(wish) => RecordReply::Take(state.take(facts, &wish)),
     }
 }
 

@@ -25,6 +25,7 @@ mod find;
 #[cfg(feature = "lab")]
 mod lab;
 mod order;
+mod records;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -45,10 +46,10 @@ use crate::fence::EventFence;
 use crate::hints::{HintKind, Hints};
 use crate::job::{Enqueued, Limits, NewJob};
 use crate::query::{Found, Page, Query};
-use crate::record::{Once, Remembered};
+use crate::record::Records;
 use crate::rules::Ids;
 use crate::settle::{Progress, Settled, Settlement};
-use crate::store::{Records, Store};
+use crate::store::Store;
 use crate::upkeep::{PruneRequest, Pruned, Stats};
 
 /// A store that lives in this process's memory; clones share it.
@@ -176,11 +177,8 @@ impl Store for MemoryStore {
     fn hints(&self) -> Hints {
         self.inner.hints.clone()
     }
-}
 
-#[async_trait]
-impl Records for MemoryStore {
-    async fn once(&self, request: Once) -> Result<Remembered> {
-        self.verb(|state, facts| state.once(facts, &request))
+    fn records(&self) -> &dyn Records {
+        self
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::order::Orders;
 use crate::event::EventState;
 use crate::fence::Epoch;
@@ -10,11 +12,11 @@ use crate::hints::{HintKind, Hints};
 use crate::id::{EventId, JobId, WorkerId};
 use crate::job::Limits;
 use crate::lifecycle::State as JobState;
-use crate::name::{IdempotencyKey, OrderKey, QueueName, Scope, Topic};
-use crate::record::Once;
+use crate::name::{BucketName, IdempotencyKey, OrderKey, QueueName, Scope, Topic};
+use crate::record::RecordId;
 use crate::row::{
-    AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, OutcomePatch, OutcomeRow, QueueRow,
-    RequestRow, TombstoneRow, TransitionRow,
+    AuditRow, DeadLetterRow, DocumentRow, EventRow, JobRow, KeyRow, OutcomePatch, OutcomeRow,
+    QueueRow, RecordRow, RequestRow, TokensRow, TombstoneRow, TransitionRow,
 };
 use crate::rules::{
     Changes, EnqueueWants, Ids, Known, KnownEvent, KnownJob, KnownKey, Lifecycles, SettleWants,
@@ -38,13 +40,13 @@ pub(super) struct Outcome {
     pub(super) last_failure_at: Option<Timestamp>,
 }
 
-/// A stored answer.
+/// Bytes under a name.
 #[derive(Clone, Debug)]
-pub(super) struct RecordRow {
-    pub(super) once: Once,
+pub(super) struct Blob {
+    pub(super) bytes: Arc<[u8]>,
     #[cfg(feature = "lab")]
     pub(super) created_at: Timestamp,
-    pub(super) expires_at: Timestamp,
+    pub(super) expires_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug)]
@@ -68,7 +70,10 @@ pub(super) struct State {
     pub(super) dead_letters: BTreeMap<(JobId, i64), (DeadLetterRow, Timestamp)>,
     pub(super) tombstones: BTreeMap<JobId, TombstoneRow>,
     pub(super) records: BTreeMap<(Scope, IdempotencyKey), RecordRow>,
-    pub(super) audit: Vec<AuditRow>,
+    pub(super) documents: BTreeMap<RecordId, DocumentRow>,
+    pub(super) blobs: BTreeMap<RecordId, Blob>,
+    pub(super) tokens: BTreeMap<BucketName, TokensRow>,
+    pub(super) audit: BTreeMap<Uuid, AuditRow>,
     /// Which jobs and events stand where.
     pub(super) orders: Orders,
     /// The caller's own rows, for scripts.
@@ -99,7 +104,10 @@ impl State {
             dead_letters: BTreeMap::new(),
             tombstones: BTreeMap::new(),
             records: BTreeMap::new(),
-            audit: Vec::new(),
+            documents: BTreeMap::new(),
+            blobs: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            audit: BTreeMap::new(),
             orders: Orders::default(),
             #[cfg(feature = "lab")]
             own_rows: Vec::new(),
@@ -193,7 +201,7 @@ impl State {
             let first = first.unwrap_or(row.last_failure_at);
             self.dead_letters.insert((row.job, row.version.get()), (row, first));
         }
-        self.audit.extend(changes.audit);
+        self.audit.extend(changes.audit.into_iter().map(|row| (row.id, row)));
         changes.events_new
     }
 

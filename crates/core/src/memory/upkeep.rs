@@ -63,6 +63,7 @@ impl State {
         gone.iter().for_each(|slot| drop(self.records.remove(slot)));
         done.records = counted(gone.len());
 
+        self.prune_records(facts, limit, &mut done);
         done.events = self.prune_events(now, request);
         done.jobs = self.prune_jobs(now, request);
         Ok(done)
@@ -148,7 +149,7 @@ fn cut(now: Timestamp, request: &PruneRequest, keep_seconds: i64) -> Timestamp {
     now.minus(request.older_than.unwrap_or(keep))
 }
 
-fn oldest<'a, Key: Clone + Ord + 'a>(
+pub(super) fn oldest<'a, Key: Clone + Ord + 'a>(
     rows: impl Iterator<Item = (Timestamp, &'a Key)>,
     limit: usize,
 ) -> Vec<Key> {
@@ -164,6 +165,6 @@ fn take_all_of<Row>(rows: &mut BTreeMap<(JobId, i64), Row>, job: JobId) {
     slots.iter().for_each(|slot| drop(rows.remove(slot)));
 }
 
-fn counted(rows: usize) -> u64 {
+pub(super) fn counted(rows: usize) -> u64 {
     u64::try_from(rows).unwrap_or(u64::MAX)
 }

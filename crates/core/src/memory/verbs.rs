@@ -1,11 +1,10 @@
 //! Owns the verbs of callers and holders: load, ask the rules per item, write.
 
-use super::state::{Facts, RecordRow, State};
+use super::state::{Facts, State};
 use crate::claim::{RenewRequest, Renewal};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::event::{NewEvent, Published};
 use crate::job::{Enqueued, NewJob};
-use crate::record::{Once, Remembered};
 use crate::rules::{EnqueueWants, SettleWants, Work};
 use crate::settle::{Progress, Settled, Settlement};
 
@@ -72,25 +71,5 @@ impl State {
         work.publish(events)?;
         let written = self.write(facts, work);
         Ok(Work::published(events, &written, &known))
-    }
-
-    pub(super) fn once(&mut self, facts: &Facts<'_>, request: &Once) -> Result<Remembered> {
-        request.check(facts.limits)?;
-        let slot = (request.scope.clone(), request.key.clone());
-        if let Some(stored) = self.records.get(&slot).filter(|row| row.expires_at > facts.now) {
-            if stored.once.hash == request.hash {
-                return Ok(Remembered::Stored(stored.once.response.clone()));
-            }
-            let why = format!("key {:?} is taken by another request", request.key.as_str());
-            return Err(Error::new(ErrorKind::Conflict, "once", why));
-        }
-        let row = RecordRow {
-            once: request.clone(),
-            #[cfg(feature = "lab")]
-            created_at: facts.now,
-            expires_at: facts.now.plus(request.ttl),
-        };
-        self.records.insert(slot, row);
-        Ok(Remembered::New)
     }
 }

@@ -14,6 +14,7 @@ mod operate;
 mod ownership;
 mod progress;
 mod publish;
+pub mod records;
 mod settle;
 mod transition;
 mod views;

@@ -2,10 +2,11 @@
 
 use crate::error::Result;
 use crate::lab::{Cell, Dump};
-use crate::memory::state::{Outcome, RecordRow, State};
+use crate::memory::state::{Blob, Outcome, State};
+use crate::record::RecordId;
 use crate::row::{
-    AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, Lease, QueueRow, RequestRow, TombstoneRow,
-    TransitionRow,
+    AuditRow, DeadLetterRow, DocumentRow, EventRow, JobRow, KeyRow, Lease, QueueRow, RecordRow,
+    RequestRow, TokensRow, TombstoneRow, TransitionRow,
 };
 use crate::time::Timestamp;
 
@@ -59,7 +60,10 @@ impl State {
         letters.for_each(|(row, first)| add("dead_letters", dead_letter(row, *first)));
         self.tombstones.values().for_each(|row| add("tombstones", tombstone(row)));
         self.records.values().for_each(|row| add("records", record(row)));
-        self.audit.iter().for_each(|row| add("audit", audit(row)));
+        self.documents.values().for_each(|row| add("documents", document(row)));
+        self.blobs.iter().for_each(|(id, row)| add("blobs", blob(id, row)));
+        self.tokens.values().for_each(|row| add("tokens", tokens(row)));
+        self.audit.values().for_each(|row| add("audit", audit(row)));
         self.own_rows.iter().for_each(|row| add("lab_rows", vec![("text", text(row))]));
         Ok(out)
     }
@@ -258,12 +262,43 @@ fn tombstone(row: &TombstoneRow) -> Row {
 
 fn record(row: &RecordRow) -> Row {
     vec![
-        ("scope", text(row.once.scope.as_str())),
-        ("key", text(row.once.key.as_str())),
-        ("hash", Cell::Bytes(row.once.hash.as_bytes().to_vec())),
-        ("response", text(row.once.response.as_str())),
+        ("scope", text(row.scope.as_str())),
+        ("key", text(row.key.as_str())),
+        ("hash", Cell::Bytes(row.hash.as_bytes().to_vec())),
+        ("response", maybe(row.response.as_ref(), |json| text(json.as_str()))),
         ("created_at", time(row.created_at)),
         ("expires_at", time(row.expires_at)),
+    ]
+}
+
+fn document(row: &DocumentRow) -> Row {
+    vec![
+        ("namespace", text(row.id.namespace.as_str())),
+        ("key", text(row.id.key.as_str())),
+        ("version", int(row.version)),
+        ("body", maybe(row.body.as_ref(), |json| text(json.as_str()))),
+        ("created_at", time(row.created_at)),
+        ("updated_at", time(row.updated_at)),
+        ("expires_at", maybe(row.expires_at, time)),
+    ]
+}
+
+fn blob(id: &RecordId, row: &Blob) -> Row {
+    vec![
+        ("namespace", text(id.namespace.as_str())),
+        ("key", text(id.key.as_str())),
+        ("bytes", Cell::Bytes(row.bytes.to_vec())),
+        ("created_at", time(row.created_at)),
+        ("expires_at", maybe(row.expires_at, time)),
+    ]
+}
+
+fn tokens(row: &TokensRow) -> Row {
+    vec![
+        ("bucket", text(row.bucket.as_str())),
+        ("level", int(row.level)),
+        ("at", time(row.at)),
+        ("full_at", time(row.full_at)),
     ]
 }
 

@@ -1,0 +1,12 @@
+-- Lets go of documents past their end; their versions stay for a while. $1 the last end to go, $2 limit,
+-- $3 until when the versions stay.
+update leasehold.documents
+set body = null, expires_at = $3
+where expires_at <= $1 and body is not null and ctid = any(array(
+  select ctid
+  from leasehold.documents
+  where expires_at <= $1 and body is not null
+  order by expires_at, namespace, key
+  limit $2
+  for update skip locked
+))
