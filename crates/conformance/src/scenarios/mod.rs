@@ -4,6 +4,7 @@ mod audit;
 mod blobs;
 mod cancel;
 mod claim;
+mod content;
 mod control;
 mod delivery;
 mod documents;
@@ -46,6 +47,7 @@ pub(crate) use group;
 pub(crate) const GROUPS: &[&[Scenario]] = &[
     enqueue::SCENARIOS,
     keys::SCENARIOS,
+    content::SCENARIOS,
     claim::SCENARIOS,
     turns::SCENARIOS,
     limits::SCENARIOS,
