@@ -19,6 +19,10 @@ ci:
 bench *arguments:
     scripts/postgres-throwaway run --durable -- cargo run --release -p leasehold-cli -- bench {{arguments}}
 
+# The speed table: ratios to raw loops of the same work, taking turns.
+limit *arguments:
+    scripts/postgres-throwaway run --durable -- cargo bench -p leasehold --bench limit -- {{arguments}}
+
 # Writes the tests' names into docs/contract.md.
 contract:
     LEASEHOLD_UPDATE_CONTRACT=1 cargo test --test tidy the_contract

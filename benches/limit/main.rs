@@ -1,172 +1,138 @@
-//! Holds Leasehold against raw loops that do the same work with the fewest statements and without a
-//! fence, on the same engine, driver and disk. Owns the order of the measurements and the ratios;
-//! knows no SQL.
+//! Prints the speed table: Leasehold held against raw loops that do the same work with the fewest
+//! statements and without a fence, on the same engine, driver and disk, the two taking turns; and
+//! against itself, where the question is whether it stays as fast. Owns the order of the
+//! measurements; knows no SQL.
 //!
-//! `cargo bench --bench limit -- [--jobs N] [--rounds N]`. SQLite files lie in `LEASEHOLD_BENCH_DIR`
-//! (or the machine's folder for temporary files); PostgreSQL is measured where
-//! `LEASEHOLD_TEST_POSTGRES_URL` names one, as `scripts/postgres-throwaway run --durable` does.
+//! `scripts/postgres-throwaway run --durable -- cargo bench --bench limit`. SQLite files lie in
+//! `LEASEHOLD_BENCH_DIR` (or the machine's folder for temporary files); PostgreSQL is measured where
+//! `LEASEHOLD_TEST_POSTGRES_URL` names one. `-- --small` takes a minute and says little.
 
+#[path = "../../crates/cli/src/bench/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the command line and its tests use the rest")]
+mod bench;
+#[path = "../../crates/cli/src/connect.rs"]
+mod connect;
+mod course;
+mod engine;
+mod measure;
+mod postgres;
 mod sqlite;
-#[path = "../../crates/cli/src/bench/workload/mod.rs"]
-#[allow(dead_code, reason = "the command line uses the rest")]
-mod workload;
+mod table;
 
 use std::error::Error as StdError;
-use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Instant;
+use std::process::ExitCode;
 
 use async_trait::async_trait;
 use clap::Parser;
-use leasehold::{QueueName, Store};
-use workload::{Load, Sample, Workload, fresh_queue};
 
-type Outcome<T> = Result<T, Box<dyn StdError + Send + Sync>>;
+use bench::report::Line;
+use engine::Place;
+use table::{Row, Table};
+
+pub(crate) type Outcome<T> = Result<T, Box<dyn StdError + Send + Sync>>;
+
+/// One pick-up: milliseconds to the start of the work, from the enqueue's call and its return.
+pub(crate) type Pickup = (f64, f64);
 
 /// The raw loops of one engine.
 #[async_trait]
-trait Limit {
+pub(crate) trait Limit: Send {
     /// Enqueues so many jobs, `batch` a transaction.
-    async fn enqueue(&mut self, queue: &QueueName, jobs: usize, batch: usize) -> Outcome<()>;
-    /// Claims, reads and completes until nothing is left, `batch` a transaction; how many there were.
-    async fn drain(&mut self, queue: &QueueName, batch: usize) -> Outcome<usize>;
-}
-
-/// One engine: its raw loops, and Leasehold on it.
-struct Engine {
-    name: &'static str,
-    limit: Box<dyn Limit>,
-    store: Arc<dyn Store>,
-}
-
-/// A workload in one size.
-#[derive(Clone, Copy, Debug)]
-struct Course {
-    workload: Workload,
-    /// Jobs a call, or jobs in hand at once.
-    batch: usize,
-    jobs: usize,
+    async fn enqueue(&mut self, queue: &str, jobs: usize, batch: usize) -> Outcome<()>;
+    /// Enqueues so many jobs one by one, from so many connections at once.
+    async fn enqueue_from(&mut self, queue: &str, jobs: usize, clients: usize) -> Outcome<()>;
+    /// Claims, reads and completes until nothing is left, `batch` a transaction, with a log of it or
+    /// without; how many there were.
+    async fn drain(&mut self, queue: &str, batch: usize, log: bool) -> Outcome<usize>;
+    /// Enqueues one job at a time into an idle system, and claims it elsewhere.
+    async fn pick_up(&mut self, queue: &str, jobs: usize) -> Outcome<Vec<Pickup>>;
 }
 
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Jobs of the batched enqueues and the drains; single enqueues take a tenth.
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(10..))]
-    jobs: u32,
     /// How often everything is measured; the medians count.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=99))]
     rounds: u32,
-    /// Measures only this engine.
+    /// Jobs of the batched enqueues and the drains; other workloads are scaled alike.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    jobs: u32,
+    /// Rows of the crowds of w5, in place of a million and ten.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    rows: Option<u32>,
+    /// Few rounds of few jobs: shows that everything runs, and little about speed.
     #[arg(long)]
+    small: bool,
+    /// Measures only this engine.
+    #[arg(long, value_parser = ["sqlite", "postgres"])]
     engine: Option<String>,
+    /// Measures only workloads whose names begin so; several with commas.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Writes the table as Markdown into a file.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Writes the medians as the bench's JSON lines into a file, for `leasehold bench --compare`.
+    #[arg(long, value_name = "FILE")]
+    lines: Option<PathBuf>,
+    /// Holds the medians against the JSON lines of another run or program.
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
+    /// Writes a picture (SVG) of each workload into a folder.
+    #[arg(long, value_name = "DIR")]
+    plot: Option<PathBuf>,
     /// Passed by `cargo bench`.
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
-    let arguments = Arguments::parse();
-    let place = Place::new();
-    for mut engine in place.engines(arguments.engine.as_deref()).await? {
-        for course in courses(usize::try_from(arguments.jobs)?) {
-            let mut rates = (Vec::new(), Vec::new());
-            for round in 0..arguments.rounds {
-                // Taking turns at going first, so that neither always finds the warmer disk.
-                if round % 2 == 0 {
-                    rates.0.push(engine.raw(course).await?);
-                }
-                rates.1.push(engine.leasehold(course).await?);
-                if round % 2 != 0 {
-                    rates.0.push(engine.raw(course).await?);
-                }
+async fn main() -> ExitCode {
+    let done = match bench::workload::child::work_if_asked().await {
+        Some(worked) => worked.map_err(Into::into),
+        None => run(Arguments::parse()).await,
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("limit: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(mut arguments: Arguments) -> Outcome<()> {
+    if arguments.small {
+        arguments.rounds = arguments.rounds.min(2);
+        arguments.jobs = arguments.jobs.min(1_000);
+        arguments.rows = Some(arguments.rows.unwrap_or(5_000));
+    }
+    let peers = arguments.compare.as_deref().map(bench::compare::read).transpose()?;
+    let place = Place::new()?;
+    let mut table = Table::default();
+    for engine in place.engines(arguments.engine.as_deref())? {
+        let sizes = course::Sizes::of(arguments.jobs, arguments.rows)?;
+        let rounds = usize::try_from(arguments.rounds)?;
+        for course in course::all(engine) {
+            if !arguments.only.is_empty() && !arguments.only.iter().any(|it| course.is(it)) {
+                continue;
             }
-            report(engine.name, course, median(rates.0), median(rates.1))?;
+            course.measure(&place, engine, sizes, rounds, &mut table).await?;
         }
     }
-    Ok(())
-}
-
-fn courses(jobs: usize) -> [Course; 4] {
-    [
-        Course { workload: Workload::W1, batch: 1, jobs: jobs / 10 },
-        Course { workload: Workload::W2By1000, batch: 1_000, jobs },
-        Course { workload: Workload::W3, batch: 100, jobs },
-        Course { workload: Workload::W3, batch: 1_000, jobs },
-    ]
-}
-
-impl Engine {
-    async fn raw(&mut self, course: Course) -> Outcome<f64> {
-        let (queue, jobs) = (fresh_queue()?, course.jobs);
-        let drains = course.workload == Workload::W3;
-        let begun = Instant::now();
-        self.limit.enqueue(&queue, jobs, if drains { 1_000 } else { course.batch }).await?;
-        if !drains {
-            return Ok(Sample::new(jobs, begun.elapsed(), Vec::new()).rate());
+    let mut lines: Vec<Line> = table.lines();
+    for line in &lines {
+        for ratio in bench::compare::ratios(line, peers.as_deref().unwrap_or_default()) {
+            table::print(&ratio.to_json())?;
         }
-        let begun = Instant::now();
-        let drained = self.limit.drain(&queue, course.batch).await?;
-        if drained != jobs {
-            return Err(format!("{drained} of {jobs} jobs were drained").into());
-        }
-        Ok(Sample::new(jobs, begun.elapsed(), Vec::new()).rate())
     }
-
-    async fn leasehold(&self, course: Course) -> Outcome<f64> {
-        let (store, queue) = (self.store.clone(), fresh_queue()?);
-        let load = Load { store, queue, jobs: course.jobs, slots: course.batch };
-        Ok(course.workload.run(&load).await?.rate())
+    if let Some(path) = arguments.lines {
+        let text: Vec<String> = lines.iter().map(Line::to_json).collect();
+        std::fs::write(path, text.join("\n") + "\n")?;
     }
-}
-
-fn median(mut rates: Vec<f64>) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates.get(rates.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-fn report(engine: &str, course: Course, raw: f64, ours: f64) -> Outcome<()> {
-    let line = serde_json::json!({
-        "engine": engine,
-        "workload": course.workload.name(),
-        "batch": course.batch,
-        "n": course.jobs,
-        "limit_rate": raw.round(),
-        "leasehold_rate": ours.round(),
-        "ratio": (ours / raw * 1_000.0).round() / 1_000.0,
-    });
-    writeln!(std::io::stdout().lock(), "{line}")?;
-    Ok(())
-}
-
-/// A folder of this run's own, gone at its end.
-struct Place(PathBuf);
-
-impl Place {
-    fn new() -> Self {
-        let folder = std::env::var_os("LEASEHOLD_BENCH_DIR");
-        let folder = folder.map_or_else(std::env::temp_dir, PathBuf::from);
-        Self(folder.join(format!("leasehold-limit-{}", std::process::id())))
+    if let Some(path) = arguments.markdown {
+        std::fs::write(path, table.rows.iter().map(Row::to_markdown).collect::<String>())?;
     }
-
-    async fn engines(&self, only: Option<&str>) -> Outcome<Vec<Engine>> {
-        std::fs::create_dir_all(&self.0)?;
-        let wanted = |name: &str| only.is_none_or(|only| only == name);
-        let mut engines = Vec::new();
-        if wanted("sqlite") {
-            let path = self.0.join("leasehold.db");
-            let store = Arc::new(leasehold_sqlite::open(&path.to_string_lossy()).await?);
-            let limit = Box::new(sqlite::Raw::open(&self.0.join("limit.db"))?);
-            engines.push(Engine { name: "sqlite", limit, store });
-        }
-        Ok(engines)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // A file that cannot be removed is no reason to lose the figures.
-        let _left = std::fs::remove_dir_all(&self.0);
-    }
+    lines.extend(peers.unwrap_or_default());
+    arguments.plot.map_or(Ok(()), |folder| bench::plot::write(&folder, &lines).map_err(Into::into))
 }

@@ -24,9 +24,16 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    if let Some(worked) = bench::workload::child::work_if_asked().await {
+        return exit(worked);
+    }
     let done = match Arguments::parse().command {
         Command::Bench(arguments) => bench::run(arguments).await,
     };
+    exit(done)
+}
+
+fn exit(done: leasehold::Result<()>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,34 +1,40 @@
 //! Owns the line that a workload prints, for programs and for people.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::workload::{Sample, Workload};
 
-/// What was measured.
-#[derive(Debug, Serialize)]
+/// What was measured, by whom.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Line {
-    peer: &'static str,
-    engine: &'static str,
-    workload: &'static str,
-    n: usize,
-    seconds: f64,
-    rate: f64,
-    p50_ms: Option<f64>,
-    p99_ms: Option<f64>,
+    pub(crate) peer: String,
+    pub(crate) engine: String,
+    pub(crate) workload: String,
+    pub(crate) n: usize,
+    pub(crate) seconds: f64,
+    pub(crate) rate: f64,
+    pub(crate) p50_ms: Option<f64>,
+    pub(crate) p99_ms: Option<f64>,
+    /// Resident beyond payloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) least_share: Option<f64>,
 }
 
 impl Line {
-    pub(crate) fn of(engine: &'static str, workload: Workload, sample: &Sample) -> Self {
-        let rounded = |number: f64| (number * 1_000.0).round() / 1_000.0;
+    pub(crate) fn of(engine: &str, workload: Workload, sample: &Sample) -> Self {
         Self {
-            peer: "leasehold",
-            engine,
-            workload: workload.name(),
+            peer: "leasehold".to_owned(),
+            engine: engine.to_owned(),
+            workload: format!("{}{}", workload.name(), sample.part),
             n: sample.jobs,
             seconds: rounded(sample.elapsed.as_secs_f64()),
             rate: rounded(sample.rate()),
             p50_ms: sample.percentile(50).map(rounded),
             p99_ms: sample.percentile(99).map(rounded),
+            bytes: sample.bytes,
+            least_share: sample.least_share.map(rounded),
         }
     }
 
@@ -38,7 +44,7 @@ impl Line {
 
     pub(crate) fn to_text(&self) -> String {
         let ms = |number: Option<f64>| number.map_or("-".to_owned(), |ms| format!("{ms:.3} ms"));
-        format!(
+        let mut text = format!(
             "{:<8} {:<14} {:>7} jobs {:>9.3} s {:>10.0} /s   p50 {:>11}   p99 {:>11}",
             self.engine,
             self.workload,
@@ -47,8 +53,20 @@ impl Line {
             self.rate,
             ms(self.p50_ms),
             ms(self.p99_ms)
-        )
+        );
+        if let Some(bytes) = self.bytes {
+            text += &format!("   {} KiB beyond payloads", bytes / 1_024);
+        }
+        if let Some(share) = self.least_share {
+            text += &format!("   least share {share:.2}");
+        }
+        text
     }
+}
+
+/// Three places are enough.
+pub(crate) fn rounded(number: f64) -> f64 {
+    (number * 1_000.0).round() / 1_000.0
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub(super) async fn drain(load: &Load) -> Result<Sample> {
     enqueue::in_batches(load, 1_000).await?;
     let (handled, numbers) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (count, sum) = (handled.clone(), numbers.clone());
-    let worker = Worker::builder(load.store.clone())
+    let worker = Worker::builder(load.opened.store.clone())
         .queue(load.queue.clone())
         .slots(load.slots)
         .handler(kind()?, move |_, payload: Payload| {
@@ -26,7 +26,7 @@ pub(super) async fn drain(load: &Load) -> Result<Sample> {
     worker.run_until_idle().await?;
     let elapsed = begun.elapsed();
     let seen = (handled.load(Ordering::Relaxed), numbers.load(Ordering::Relaxed));
-    let stats = load.store.stats().await?;
+    let stats = load.opened.store.stats().await?;
     let ended = stats.queue(&load.queue).map_or(0, |queue| queue.succeeded);
     let wanted = load.jobs * (load.jobs - 1) / 2;
     if seen != (load.jobs, wanted) || usize::try_from(ended) != Ok(load.jobs) {

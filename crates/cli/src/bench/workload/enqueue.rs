@@ -1,11 +1,12 @@
 //! Owns the enqueueing workloads: one by one, from many tasks, in batches.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use leasehold::{Error, ErrorKind, NewJob, Result};
 use tokio::task::JoinSet;
 
-use super::{Load, Sample, job};
+use super::sample::milliseconds;
+use super::{Load, Sample, job, settle_log};
 
 /// One client, each call awaited.
 pub(super) async fn one_by_one(load: &Load) -> Result<Sample> {
@@ -14,6 +15,7 @@ pub(super) async fn one_by_one(load: &Load) -> Result<Sample> {
 
 /// One client, so many jobs a call, each call awaited.
 pub(super) async fn in_batches(load: &Load, size: usize) -> Result<Sample> {
+    settle_log(load).await?;
     let begun = Instant::now();
     let mut each = Vec::new();
     for first in (0..load.jobs).step_by(size) {
@@ -25,6 +27,7 @@ pub(super) async fn in_batches(load: &Load, size: usize) -> Result<Sample> {
 
 /// Many clients, each with one job in flight.
 pub(super) async fn from_tasks(load: &Load, tasks: usize) -> Result<Sample> {
+    settle_log(load).await?;
     let begun = Instant::now();
     let mut running = JoinSet::new();
     for task in 0..tasks {
@@ -50,14 +53,10 @@ pub(super) async fn from_tasks(load: &Load, tasks: usize) -> Result<Sample> {
 async fn enqueue(load: &Load, numbers: std::ops::Range<usize>) -> Result<f64> {
     let begun = Instant::now();
     let jobs = numbers.map(|number| job(&load.queue, number)).collect::<Result<Vec<NewJob>>>()?;
-    for answer in load.store.enqueue(jobs).await? {
+    for answer in load.opened.store.enqueue(jobs).await? {
         if !answer?.is_new() {
             return Err(Error::new(ErrorKind::Conflict, "bench", "a new job was known already"));
         }
     }
     Ok(milliseconds(begun.elapsed()))
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1_000.0
 }

@@ -1,79 +1,50 @@
 //! Owns the workloads: what each does, over and over, and what is timed. Knows a store only by the
 //! contract, so that every engine does the same work.
 
+pub(crate) mod child;
+pub(crate) mod claims;
 mod drain;
 mod enqueue;
+mod name;
 mod pickup;
+mod processes;
 mod sample;
 
-use std::sync::Arc;
-
-use leasehold::{JobId, JobKind, Json, NewJob, QueueName, Result, Store};
+use leasehold::{Control, JobId, JobKind, Json, NewJob, QueueName, QueueSettings, Result};
 use serde::Deserialize;
 
+use crate::connect::Opened;
+pub(crate) use name::Workload;
 pub(crate) use sample::Sample;
 
-/// What can be measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Workload {
-    /// Enqueue one job after the other, each awaited.
-    #[value(name = "w1")]
-    W1,
-    /// Enqueue single jobs from 64 tasks at once.
-    #[value(name = "w1_c64")]
-    W1C64,
-    /// Enqueue in batches of 100.
-    #[value(name = "w2_100")]
-    W2By100,
-    /// Enqueue in batches of 1,000.
-    #[value(name = "w2_1000")]
-    W2By1000,
-    /// A worker drains jobs that are already queued, until the database says that none is left.
-    #[value(name = "w3")]
-    W3,
-    /// From the start of an enqueue into an idle system to the start of its handler.
-    #[value(name = "w4_from_call")]
-    W4FromCall,
-    /// From the return of an enqueue into an idle system to the start of its handler.
-    #[value(name = "w4_from_commit")]
-    W4FromCommit,
-}
+use super::beside::Crowd;
 
 /// Where a workload works, and how much.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) opened: Opened,
     pub(crate) queue: QueueName,
     pub(crate) jobs: usize,
     /// How many jobs a worker runs at once.
     pub(crate) slots: usize,
+    /// Other rows in the queue, where the workload is about them.
+    pub(crate) rows: usize,
+    /// How many processes work at once, one measurement for each.
+    pub(crate) processes: Vec<usize>,
+    /// Whether a transition log is kept.
+    pub(crate) log: bool,
 }
 
 impl Workload {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::W1,
-        Self::W1C64,
-        Self::W2By100,
-        Self::W2By1000,
-        Self::W3,
-        Self::W4FromCall,
-        Self::W4FromCommit,
-    ];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::W1 => "w1",
-            Self::W1C64 => "w1_c64",
-            Self::W2By100 => "w2_100",
-            Self::W2By1000 => "w2_1000",
-            Self::W3 => "w3",
-            Self::W4FromCall => "w4_from_call",
-            Self::W4FromCommit => "w4_from_commit",
-        }
-    }
-
-    pub(crate) async fn run(self, load: &Load) -> Result<Sample> {
-        match self {
+    /// Measures; some workloads give several measurements.
+    pub(crate) async fn run(self, load: &Load) -> Result<Vec<Sample>> {
+        let one = match self {
+            Self::W6 => return several(load).await,
+            Self::W7 => {
+                let free = claims::beside_reader(load, false).await?;
+                let next = Load { queue: fresh_queue()?, ..load.clone() };
+                return Ok(vec![free, claims::beside_reader(&next, true).await?]);
+            }
             Self::W1 => enqueue::one_by_one(load).await,
             Self::W1C64 => enqueue::from_tasks(load, 64).await,
             Self::W2By100 => enqueue::in_batches(load, 100).await,
@@ -81,8 +52,31 @@ impl Workload {
             Self::W3 => drain::drain(load).await,
             Self::W4FromCall => pickup::pick_up(load, pickup::From::Call).await,
             Self::W4FromCommit => pickup::pick_up(load, pickup::From::Return).await,
+            Self::W5By10K | Self::W5By1M | Self::W5Done10M | Self::W5Future1M => {
+                claims::beside_crowd(load, self.crowd(), load.rows).await
+            }
+            Self::Memory => processes::hold(load).await,
+        };
+        Ok(vec![one?])
+    }
+
+    /// What the other rows of the queue are.
+    pub(crate) fn crowd(self) -> Crowd {
+        match self {
+            Self::W5Done10M => Crowd::Done,
+            Self::W5Future1M => Crowd::Future,
+            _ => Crowd::Due,
         }
     }
+}
+
+async fn several(load: &Load) -> Result<Vec<Sample>> {
+    let mut samples = Vec::with_capacity(load.processes.len());
+    for count in &load.processes {
+        let load = Load { queue: fresh_queue()?, ..load.clone() };
+        samples.push(processes::drain(&load, *count).await?);
+    }
+    Ok(samples)
 }
 
 const QUEUE_PREFIX: &str = "bench-";
@@ -95,6 +89,12 @@ pub(crate) fn fresh_queue() -> Result<QueueName> {
 /// Whether a queue is left from a bench.
 pub(crate) fn is_bench_queue(queue: &QueueName) -> bool {
     queue.as_str().starts_with(QUEUE_PREFIX)
+}
+
+/// Makes the queue, and says whether its jobs leave a transition log.
+async fn settle_log(load: &Load) -> Result<()> {
+    let settings = QueueSettings::new().log(Some(load.log));
+    load.opened.store.control(Control::SetQueue(load.queue.clone(), settings)).await.map(|_| ())
 }
 
 /// What a handler reads.

@@ -6,7 +6,7 @@ use leasehold::{Error, ErrorKind, Handled, Result, StoreExt, Worker};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Load, Payload, Sample, job, kind};
+use super::{Load, Payload, Sample, job, kind, settle_log};
 
 /// How long the system is left alone before each job, so that the one before is settled.
 const IDLE: Duration = Duration::from_millis(30);
@@ -21,8 +21,9 @@ pub(super) enum From {
 }
 
 pub(super) async fn pick_up(load: &Load, from: From) -> Result<Sample> {
+    settle_log(load).await?;
     let (tell, mut told) = mpsc::unbounded_channel();
-    let worker = Worker::builder(load.store.clone())
+    let worker = Worker::builder(load.opened.store.clone())
         .queue(load.queue.clone())
         .handler(kind()?, move |_, payload: Payload| {
             // Nobody listens any more only after the measurement.
@@ -43,7 +44,7 @@ pub(super) async fn pick_up(load: &Load, from: From) -> Result<Sample> {
         }
         let job = job(&load.queue, number)?;
         let called = Instant::now();
-        let _new = load.store.enqueue_one(job).await?;
+        let _new = load.opened.store.enqueue_one(job).await?;
         let returned = Instant::now();
         let heard = tokio::time::timeout(PATIENCE, told.recv()).await;
         let Ok(Some((seen, started))) = heard else { return Err(failed("no handler began")) };

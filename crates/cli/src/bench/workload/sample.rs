@@ -5,8 +5,14 @@ use std::time::Duration;
 /// One measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
+    /// What sets it apart from the others of its workload, as `_held`.
+    pub(crate) part: &'static str,
     pub(crate) jobs: usize,
     pub(crate) elapsed: Duration,
+    /// Bytes resident in memory beyond the payloads, where that is what was measured.
+    pub(crate) bytes: Option<u64>,
+    /// The share of the jobs that the worst off of several processes had, of a fair one.
+    pub(crate) least_share: Option<f64>,
     /// Milliseconds of each call, ascending; less than nothing for a handler that began before the
     /// enqueue returned.
     each: Vec<f64>,
@@ -15,7 +21,12 @@ pub(crate) struct Sample {
 impl Sample {
     pub(crate) fn new(jobs: usize, elapsed: Duration, mut each: Vec<f64>) -> Self {
         each.sort_by(f64::total_cmp);
-        Self { jobs, elapsed, each }
+        Self { part: "", jobs, elapsed, bytes: None, least_share: None, each }
+    }
+
+    pub(crate) fn part(mut self, part: &'static str) -> Self {
+        self.part = part;
+        self
     }
 
     /// Jobs a second.
@@ -29,4 +40,9 @@ impl Sample {
         let rank = (self.each.len() * percent).div_ceil(100);
         self.each.get(rank.saturating_sub(1)).copied()
     }
+}
+
+/// Milliseconds of a duration.
+pub(crate) fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1_000.0
 }

@@ -1,0 +1,3 @@
+-- Lets the planner know of the crowd, cheaply.
+pragma analysis_limit = 1000;
+analyze leasehold_jobs;
