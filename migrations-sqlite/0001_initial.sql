@@ -94,8 +94,9 @@ create table leasehold_jobs (
 -- The claim order within a queue.
 create index leasehold_jobs_claimable on leasehold_jobs (queue, priority desc, run_at, id)
   where state = 'waiting' and held = 0;
--- Small: what is leased; expired leases are found by reading it. Holds no column a heartbeat changes.
-create index leasehold_jobs_leased on leasehold_jobs (queue, id) where state = 'leased';
+-- Where every job is, for listings by any of these and for what is leased; expired leases are found by
+-- reading those. Holds no column a heartbeat changes.
+create index leasehold_jobs_listed on leasehold_jobs (state, queue, kind, id);
 -- What prune looks at.
 create index leasehold_jobs_ended on leasehold_jobs (queue, state, finished_at, id)
   where finished_at is not null;
@@ -111,7 +112,7 @@ create table leasehold_requests (
   traceparent text,
   constraint requests_subject_has_version check ((subject is null) = (subject_version is null))
 ) strict;
-create index leasehold_requests_subject on leasehold_requests (subject, subject_version, job_id)
+create index leasehold_requests_subject on leasehold_requests (subject, job_id)
   where subject is not null;
 
 create table leasehold_outcomes (
@@ -131,7 +132,8 @@ create table leasehold_keys (
   expires_at integer,
   primary key (scope, key)
 ) strict;
-create index leasehold_keys_expiring on leasehold_keys (expires_at) where expires_at is not null;
+create index leasehold_keys_expiring on leasehold_keys (expires_at, scope, key)
+  where expires_at is not null;
 
 create table leasehold_transitions (
   job_id blob not null,
@@ -190,14 +192,18 @@ create table leasehold_events (
     (state in ('waiting', 'leased')) = (finished_at is null)
   )
 ) strict;
-create index leasehold_events_claimable on leasehold_events (run_at, id) where state = 'waiting';
-create index leasehold_events_leased on leasehold_events (id) where state = 'leased';
+-- The claim order within a topic.
+create index leasehold_events_claimable on leasehold_events (topic, run_at, id)
+  where state = 'waiting';
+-- Where every event is, for listings and for what is leased.
+create index leasehold_events_listed on leasehold_events (state, topic, id);
 -- The undelivered events of an ordering key, in order: is an earlier one still to go?
 create index leasehold_events_undelivered on leasehold_events (ordering, order_key, sequence)
   where ordered = 1 and state in ('waiting', 'leased');
 create unique index leasehold_events_sequence on leasehold_events (ordering, order_key, sequence)
   where order_key is not null;
-create index leasehold_events_ended on leasehold_events (finished_at, id) where finished_at is not null;
+create index leasehold_events_ended on leasehold_events (state, finished_at, id)
+  where finished_at is not null;
 
 create table leasehold_dead_letters (
   job_id blob not null,
@@ -218,6 +224,8 @@ create table leasehold_dead_letters (
   primary key (job_id, claim_version)
 ) strict;
 
+create index leasehold_dead_letters_listed on leasehold_dead_letters (queue, job_id, claim_version);
+
 create table leasehold_tombstones (
   job_id blob primary key,
   scope text not null,
@@ -232,7 +240,7 @@ create table leasehold_tombstones (
   last_verdict text,
   pruned_at integer not null
 ) strict;
-create index leasehold_tombstones_pruned on leasehold_tombstones (pruned_at);
+create index leasehold_tombstones_pruned on leasehold_tombstones (pruned_at, job_id);
 
 create table leasehold_records (
   scope text not null,
@@ -243,7 +251,7 @@ create table leasehold_records (
   expires_at integer not null,
   primary key (scope, key)
 ) strict;
-create index leasehold_records_expiring on leasehold_records (expires_at);
+create index leasehold_records_expiring on leasehold_records (expires_at, scope, key);
 
 create table leasehold_audit (
   id blob primary key,

@@ -10,6 +10,7 @@ use rusqlite::{Connection, params};
 
 use crate::joined::Joined;
 use crate::load::{self, Facts, bound};
+use crate::places;
 use crate::row::Columns;
 use crate::statement::{row, rows, sql};
 
@@ -64,9 +65,7 @@ impl Joined<'_> {
             let mut work = facts.work(self.shared);
             let topics = request.topics.as_deref();
             let now = facts.now;
-            let values = params![now.as_micros(), topic_list(topics), bound(request.limit)];
-            let sql = sql!("event_candidates");
-            let mut found = rows(self.conn, sql, values, |row| Columns::of(row).event())?;
+            let mut found = candidates(self.conn, facts, topics, request.limit)?;
             if found.len() < request.limit {
                 let back = reclaim(self, facts, &mut work, topics, request.limit)?;
                 let due = |row: &&EventRow| row.state == EventState::Waiting && row.run_at <= now;
@@ -87,6 +86,27 @@ impl Joined<'_> {
             Ok(claims)
         })
     }
+}
+
+/// Due events in the claim order: one index range for each topic that has any.
+fn candidates(
+    conn: &Connection,
+    facts: &Facts,
+    topics: Option<&[Topic]>,
+    limit: usize,
+) -> Result<Vec<EventRow>> {
+    let waiting = || places::topics(conn, EventState::Waiting);
+    let mut topics = topics.map_or_else(waiting, |topics| Ok(topics.to_vec()))?;
+    topics.sort_unstable();
+    topics.dedup();
+    let mut found = Vec::new();
+    for topic in &topics {
+        let values = params![facts.now.as_micros(), topic.as_str(), bound(limit)];
+        found.extend(rows(conn, sql!("event_candidates"), values, |row| Columns::of(row).event())?);
+    }
+    found.sort_by_key(|row: &EventRow| (row.run_at, row.id));
+    found.truncate(limit);
+    Ok(found)
 }
 
 fn is_first(conn: &Connection, event: EventId) -> Result<bool> {

@@ -9,6 +9,7 @@ use leasehold_core::{
 use rusqlite::{Connection, params};
 
 use crate::load::{self, Shared, bound};
+use crate::places;
 use crate::row::Columns;
 use crate::statement::{Sql, row, rows, sql};
 
@@ -103,21 +104,54 @@ fn jobs(
         let values = params![id.as_bytes().as_slice(), queue, state, kind, subject];
         return rows(conn, sql!("find_job"), values, view);
     }
-    let sql: Sql = if subject.is_some() { sql!("find_jobs_about") } else { sql!("find_jobs") };
-    rows(conn, sql, params![begin, queue, state, kind, subject, bound(paging.size + 1)], view)
+    let size = bound(paging.size + 1);
+    let values = params![begin, queue, state, kind, subject, size];
+    if subject.is_some() {
+        return rows(conn, sql!("find_jobs_about"), values, view);
+    }
+    if queue.is_none() && state.is_none() && kind.is_none() {
+        return rows(conn, sql!("find_jobs"), values, view);
+    }
+    let mut found = Vec::with_capacity(paging.size + 1);
+    for id in places::job_ids(conn, filter, &begin, paging.size + 1)? {
+        found.extend(row(conn, sql!("find_job"), params![id, queue, state, kind, subject], view)?);
+    }
+    Ok(found)
 }
 
 fn events(conn: &Connection, filter: &EventFilter, paging: &Paging) -> Result<Vec<EventView>> {
     let (begin, _) = after(paging);
-    let sql: Sql = if filter.id.is_some() { sql!("find_event") } else { sql!("find_events") };
+    let of_key = filter.ordering.as_ref().is_some_and(|ordering| ordering.key_text().is_some());
+    if filter.id.is_none() && !of_key && (filter.topic.is_some() || filter.state.is_some()) {
+        let mut found = Vec::with_capacity(paging.size + 1);
+        for id in places::event_ids(conn, filter, &begin, paging.size + 1)? {
+            found.extend(events_by(conn, sql!("find_event"), filter, (&begin, Some(&id), 1))?);
+        }
+        return Ok(found);
+    }
+    let sql: Sql = match filter.id {
+        Some(_) => sql!("find_event"),
+        None if of_key => sql!("find_events_of"),
+        None => sql!("find_events"),
+    };
+    let id = filter.id.as_ref().map(|id| id.as_bytes().as_slice());
+    events_by(conn, sql, filter, (&begin, id, paging.size + 1))
+}
+
+fn events_by(
+    conn: &Connection,
+    sql: Sql,
+    filter: &EventFilter,
+    (begin, id, limit): (&[u8], Option<&[u8]>, usize),
+) -> Result<Vec<EventView>> {
     let values = params![
         begin,
-        filter.id.as_ref().map(|id| id.as_bytes().as_slice()),
+        id,
         filter.topic.as_ref().map(|topic| topic.as_str()),
         filter.state.map(|state| state.as_str()),
         filter.ordering.as_ref().map(|ordering| ordering.namespace()),
         filter.ordering.as_ref().and_then(|ordering| ordering.key_text()),
-        bound(paging.size + 1),
+        bound(limit),
     ];
     rows(conn, sql, values, |row| Ok(Columns::of(row).event()?.into()))
 }
@@ -129,7 +163,9 @@ fn dead_letters(
 ) -> Result<Vec<DeadLetterView>> {
     let (begin, version) = after(paging);
     let values = params![begin, version, queue.map(|queue| queue.as_str()), bound(paging.size + 1)];
-    rows(conn, sql!("find_dead_letters"), values, |row| {
+    let sql: Sql =
+        if queue.is_some() { sql!("find_dead_letters_of") } else { sql!("find_dead_letters") };
+    rows(conn, sql, values, |row| {
         let mut columns = Columns::of(row);
         Ok(DeadLetterView::from_row(columns.dead_letter()?, columns.time()?))
     })

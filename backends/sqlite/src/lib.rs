@@ -44,6 +44,7 @@ mod load;
 mod migrate;
 mod once;
 mod open;
+mod places;
 mod prune;
 mod records;
 mod row;

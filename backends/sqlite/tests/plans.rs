@@ -36,16 +36,25 @@ async fn hot_statements_walk_their_index() {
             include_str!("../src/sql/claim_priority.sql"),
             "COVERING INDEX leasehold_jobs_claimable (queue=? AND priority<?)",
         ),
-        (include_str!("../src/sql/claim_again.sql"), "leasehold_jobs_leased (queue=?)"),
-        (include_str!("../src/sql/expired_jobs.sql"), "leasehold_jobs_leased (queue=?)"),
-        (include_str!("../src/sql/expired_jobs_all.sql"), "leasehold_jobs_leased"),
-        (include_str!("../src/sql/count_leased.sql"), "leasehold_jobs_leased (queue=?)"),
-        (include_str!("../src/sql/count_leased_all.sql"), "leasehold_jobs_leased"),
-        (include_str!("../src/sql/clock_leased.sql"), "leasehold_jobs_leased"),
-        (include_str!("../src/sql/clock_leased.sql"), "leasehold_events_leased"),
-        (include_str!("../src/sql/stats_leased.sql"), "leasehold_jobs_leased"),
-        (include_str!("../src/sql/expired_events.sql"), "leasehold_events_leased"),
-        (include_str!("../src/sql/event_candidates.sql"), "leasehold_events_claimable (run_at<?)"),
+        (include_str!("../src/sql/claim_again.sql"), "leasehold_jobs_listed (state=? AND queue=?)"),
+        (
+            include_str!("../src/sql/expired_jobs.sql"),
+            "leasehold_jobs_listed (state=? AND queue=?)",
+        ),
+        (include_str!("../src/sql/expired_jobs_all.sql"), "leasehold_jobs_listed (state=?"),
+        (
+            include_str!("../src/sql/count_leased.sql"),
+            "leasehold_jobs_listed (state=? AND queue=?)",
+        ),
+        (include_str!("../src/sql/count_leased_all.sql"), "leasehold_jobs_listed (state=?"),
+        (include_str!("../src/sql/clock_leased.sql"), "leasehold_jobs_listed (state=?"),
+        (include_str!("../src/sql/clock_leased.sql"), "leasehold_events_listed (state=?"),
+        (include_str!("../src/sql/stats_leased.sql"), "leasehold_jobs_listed (state=?"),
+        (include_str!("../src/sql/expired_events.sql"), "leasehold_events_listed (state=?"),
+        (
+            include_str!("../src/sql/event_candidates.sql"),
+            "leasehold_events_claimable (topic=? AND run_at<?)",
+        ),
         (
             include_str!("../src/sql/event_candidates.sql"),
             "leasehold_events_undelivered (ordering=? AND order_key=? AND sequence<?)",
@@ -56,6 +65,7 @@ async fn hot_statements_walk_their_index() {
             "leasehold_jobs_ended (queue=? AND state=? AND finished_at>? AND finished_at<?)",
         ),
         (include_str!("../src/sql/stats_waiting.sql"), "COVERING INDEX leasehold_jobs_claimable"),
+        (include_str!("../src/sql/stats_outbox.sql"), "COVERING INDEX leasehold_events_listed"),
         (include_str!("../src/sql/stats_ended.sql"), "COVERING INDEX leasehold_jobs_ended"),
     ];
     for (statement, wanted) in table {

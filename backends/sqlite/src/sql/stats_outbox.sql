@@ -1,5 +1,7 @@
 -- How many events are where, and since when the oldest undelivered one waits.
-select coalesce(sum(state = 'waiting'), 0), coalesce(sum(state = 'leased'), 0),
-  coalesce(sum(state = 'delivered'), 0), coalesce(sum(state = 'dead_letter'), 0),
-  min(case when state in ('waiting', 'leased') then created_at end)
-from leasehold_events
+select
+  (select count(*) from leasehold_events where state = 'waiting'),
+  (select count(*) from leasehold_events where state = 'leased'),
+  (select count(*) from leasehold_events where state = 'delivered'),
+  (select count(*) from leasehold_events where state = 'dead_letter'),
+  (select min(created_at) from leasehold_events where state in ('waiting', 'leased'))
