@@ -275,7 +275,7 @@ create table leasehold_documents (
   primary key (namespace, key),
   constraint documents_bare_versions_end check (body is not null or expires_at is not null)
 ) strict;
-create index leasehold_documents_expiring on leasehold_documents (expires_at)
+create index leasehold_documents_expiring on leasehold_documents (expires_at, namespace, key)
   where expires_at is not null;
 
 create table leasehold_blobs (
@@ -286,7 +286,8 @@ create table leasehold_blobs (
   expires_at integer,
   primary key (namespace, key)
 ) strict;
-create index leasehold_blobs_expiring on leasehold_blobs (expires_at) where expires_at is not null;
+create index leasehold_blobs_expiring on leasehold_blobs (expires_at, namespace, key)
+  where expires_at is not null;
 
 create table leasehold_tokens (
   bucket text primary key,
@@ -294,7 +295,7 @@ create table leasehold_tokens (
   at integer not null,
   full_at integer not null
 ) strict;
-create index leasehold_tokens_full on leasehold_tokens (full_at);
+create index leasehold_tokens_full on leasehold_tokens (full_at, bucket);
 
 -- Read views: the stable surface for people and other programs. Tables are private.
 create view leasehold_v_jobs as
