@@ -108,7 +108,7 @@ fn main() -> ExitCode {
     }
     if let Some(postgres) = Postgres::here() {
         all.extend(trials(&postgres));
-        all.extend(interleave::trials(&postgres, interleavings(200)));
+        all.extend(interleave::trials(&postgres, interleavings(1_000)));
         all.extend(race::trials(&postgres, races(10)));
         let both = [Arc::new(Memory) as Arc<dyn Harness>, postgres];
         all.extend(script::trials(&both, scripts(200), STEPS));
