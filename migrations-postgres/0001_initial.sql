@@ -124,7 +124,7 @@ create table leasehold.requests (
   traceparent text,
   constraint requests_subject_has_version check ((subject is null) = (subject_version is null))
 );
-create index requests_subject on leasehold.requests (subject, subject_version, job_id)
+create index requests_subject on leasehold.requests (subject, job_id)
   where subject is not null;
 
 create table leasehold.outcomes (
@@ -144,7 +144,7 @@ create table leasehold.keys (
   expires_at timestamptz,
   primary key (scope, key)
 );
-create index keys_expiring on leasehold.keys (expires_at) where expires_at is not null;
+create index keys_expiring on leasehold.keys (expires_at, scope, key) where expires_at is not null;
 
 create table leasehold.transitions (
   job_id uuid not null,
@@ -215,7 +215,7 @@ create index events_undelivered on leasehold.events (ordering, order_key, sequen
   where ordered and state in ('waiting', 'leased');
 create unique index events_sequence on leasehold.events (ordering, order_key, sequence)
   where order_key is not null;
-create index events_ended on leasehold.events (finished_at, id) where finished_at is not null;
+create index events_ended on leasehold.events (state, finished_at, id) where finished_at is not null;
 
 create table leasehold.dead_letters (
   job_id uuid not null,
@@ -250,7 +250,7 @@ create table leasehold.tombstones (
   last_verdict text collate "C",
   pruned_at timestamptz not null
 );
-create index tombstones_pruned on leasehold.tombstones (pruned_at);
+create index tombstones_pruned on leasehold.tombstones (pruned_at, job_id);
 
 create table leasehold.records (
   scope text collate "C" not null,
@@ -261,7 +261,7 @@ create table leasehold.records (
   expires_at timestamptz not null,
   primary key (scope, key)
 );
-create index records_expiring on leasehold.records (expires_at);
+create index records_expiring on leasehold.records (expires_at, scope, key);
 
 create table leasehold.audit (
   id uuid primary key,

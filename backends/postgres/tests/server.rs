@@ -4,6 +4,8 @@
 #![allow(clippy::expect_used, reason = "a failed expectation is how a test fails")]
 #![allow(clippy::panic, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
+#[path = "server/crowd.rs"]
+mod crowd;
 #[path = "server/loss.rs"]
 mod loss;
 #[path = "server/marks.rs"]
@@ -16,6 +18,8 @@ mod place;
 mod plans;
 #[path = "server/races.rs"]
 mod races;
+#[path = "server/statements.rs"]
+mod statements;
 #[path = "server/wakes.rs"]
 mod wakes;
 
@@ -54,7 +58,7 @@ fn main() {
         opening::sixteen_open_at_once,
         opening::sixteen_open_under_a_strict_default,
         plans::hostile_plans_never_claim_too_many,
-        plans::hot_statements_walk_their_index,
+        plans::statements_visit_what_they_are_asked_for,
         races::crossed_locks_end_in_an_answer,
         races::heartbeat_passes_waiting_settlements,
         races::key_taken_meanwhile_is_the_same_job,

@@ -8,8 +8,18 @@ select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.prior
   r.payload, r.hash, r.scope, r.key, r.subject, r.subject_version, r.traceparent,
   o.checkpoint, o.result, o.failure
 from leasehold.jobs j
-  join leasehold.requests r on r.job_id = j.id
-  left join leasehold.outcomes o on o.job_id = j.id
+  cross join lateral (
+    select payload, hash, scope, key, subject, subject_version, traceparent
+    from leasehold.requests
+    where job_id = j.id
+    limit 1
+  ) r
+  left join lateral (
+    select checkpoint, result, failure
+    from leasehold.outcomes
+    where job_id = j.id
+    limit 1
+  ) o on true
 where j.id = $1
   and ($2::text is null or j.queue = $2) and ($3::text is null or j.state = $3)
   and ($4::text is null or j.kind = $4)

@@ -6,11 +6,36 @@ select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.prior
   j.finished_at,
   r.payload, r.hash, r.scope, r.key, r.subject, r.subject_version, r.traceparent,
   o.checkpoint, o.result, o.failure
-from leasehold.requests r
-  join leasehold.jobs j on j.id = r.job_id
-  left join leasehold.outcomes o on o.job_id = j.id
-where r.subject = $5 and r.job_id > $1
-  and ($2::text is null or j.queue = $2) and ($3::text is null or j.state = $3)
+from (
+    select job_id
+    from leasehold.requests
+    where subject = $5 and job_id > $1
+    order by job_id
+    -- Keeps every plan on the index of subjects, whose order it has.
+    offset 0
+  ) about
+  cross join lateral (
+    select id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
+      attempts, attempts_max, executions, claim_version, claim_id, last_verdict, worker_id,
+      lease_expires_at, heartbeat_at, lease_ms, step, cancel_requested, transition_seq, event_seq,
+      created_at, updated_at, started_at, finished_at
+    from leasehold.jobs
+    where id = about.job_id
+    limit 1
+  ) j
+  cross join lateral (
+    select payload, hash, scope, key, subject, subject_version, traceparent
+    from leasehold.requests
+    where job_id = about.job_id
+    limit 1
+  ) r
+  left join lateral (
+    select checkpoint, result, failure
+    from leasehold.outcomes
+    where job_id = j.id
+    limit 1
+  ) o on true
+where ($2::text is null or j.queue = $2) and ($3::text is null or j.state = $3)
   and ($4::text is null or j.kind = $4)
-order by r.job_id
+order by about.job_id
 limit $6

@@ -10,4 +10,9 @@ from unnest(
   $1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
   $8::bigint[], $9::timestamptz[]
 ) as v (job_id, claim_version, queue, kind, stage, error_class, failure, attempts, failed_at)
-  left join leasehold.outcomes o on o.job_id = v.job_id
+  left join lateral (
+    select first_failure_at
+    from leasehold.outcomes
+    where job_id = v.job_id
+    limit 1
+  ) o on true

@@ -1,6 +1,6 @@
 -- Lets go of ended events. $1 state, $2 the last end to go, $3 limit.
 delete from leasehold.events
-where state = $1 and finished_at <= $2 and id = any(array(
+where state is not distinct from $1 and id = any(array(
   select id
   from leasehold.events
   where finished_at is not null and finished_at <= $2 and state = $1

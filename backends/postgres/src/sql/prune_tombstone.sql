@@ -6,5 +6,10 @@ insert into leasehold.tombstones (
 select j.id, r.scope, r.key, j.queue, r.subject, r.subject_version, r.hash, j.state,
   j.claim_version, j.claim_id, j.last_verdict, $2
 from leasehold.jobs j
-  join leasehold.requests r on r.job_id = j.id
+  cross join lateral (
+    select scope, key, subject, subject_version, hash
+    from leasehold.requests
+    where job_id = j.id
+    limit 1
+  ) r
 where j.id = any($1)

@@ -1,5 +1,22 @@
 -- How many events are where, and since when the oldest undelivered one waits.
-select count(*) filter (where state = 'waiting'), count(*) filter (where state = 'leased'),
-  count(*) filter (where state = 'delivered'), count(*) filter (where state = 'dead_letter'),
-  min(created_at) filter (where state in ('waiting', 'leased'))
-from leasehold.events
+select coalesce(sum(rows) filter (where state = 'waiting'), 0)::bigint,
+  coalesce(sum(rows) filter (where state = 'leased'), 0)::bigint,
+  coalesce(sum(rows) filter (where state = 'delivered'), 0)::bigint,
+  coalesce(sum(rows) filter (where state = 'dead_letter'), 0)::bigint,
+  min(first)
+from (
+  select state, count(*) as rows, min(created_at) as first
+  from leasehold.events
+  where state = 'waiting'
+  group by state
+  union all
+  select state, count(*), min(created_at)
+  from leasehold.events
+  where state = 'leased'
+  group by state
+  union all
+  select state, count(*), null
+  from leasehold.events
+  where finished_at is not null
+  group by state
+) parts

@@ -12,4 +12,4 @@ from unnest(
   id, state, run_at, attempts, claim_version, claim_id, last_verdict, worker_id, lease_expires_at,
   heartbeat_at, lease_ms, failure, updated_at, finished_at
 )
-where events.id = v.id
+where events.id = v.id and events.id = any($1)

@@ -17,4 +17,4 @@ from unnest(
   claim_id, last_verdict, worker_id, lease_expires_at, heartbeat_at, lease_ms, step,
   cancel_requested, transition_seq, event_seq, updated_at, started_at, finished_at
 )
-where jobs.id = v.id
+where jobs.id = v.id and jobs.id = any($1)
