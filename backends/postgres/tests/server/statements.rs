@@ -124,8 +124,16 @@ const TABLE: &[(&str, &str)] = &[
     ),
     ("write_outcome", "{leased}, {x text '1'}, {x text null}, {x text null}, {x timestamptz null}"),
 ];
-/// What runs beside the claim path: the keeping of marks, and the count of all undelivered events.
-const BESIDE: [&str; 3] = ["find_marks", "raise_marks", "stats_outbox"];
+/// What runs beside the claim path: the keeping of marks, the count of all undelivered events, and the
+/// reading of the audit log.
+const BESIDE: [&str; 6] = [
+    "find_audit",
+    "find_audit_about",
+    "find_audit_by",
+    "find_marks",
+    "raise_marks",
+    "stats_outbox",
+];
 
 /// The list, in a schema's terms.
 pub(crate) async fn statements(session: &Client, schema: &str) -> Vec<Said> {
