@@ -53,7 +53,7 @@ const TOLD: [&str; 24] = [
 const ROWS_MAX: u64 = 12 * ITEMS + 100;
 const PAGES_MAX: u64 = 60 * ITEMS + 1_000;
 
-/// Proves: WQ-3, PF-2
+/// Proves: WQ-3
 pub(crate) async fn statements_visit_what_they_are_asked_for(place: Place) {
     let _store = place.store().await;
     let session = place.session().await;
