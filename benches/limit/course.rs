@@ -69,6 +69,7 @@ pub(crate) fn all(engine: Engine) -> Vec<Course> {
         raw(Workload::W3, 1_000, false, AtLeast(if lite { 0.7 } else { 0.75 })),
         raw(Workload::W3, 100, false, Target::None),
         raw(Workload::W3, 1_000, true, Target::None),
+        own(Workload::W3, Kind::Fence { batch: 1_000 }, AtLeast(0.97)),
         own(Workload::W4FromCall, Kind::Pickup, AtMost(1.3)),
         own(Workload::W4FromCommit, Kind::Pickup, AtMost(1.2)),
         crowd(Workload::W5By1M),
@@ -92,6 +93,7 @@ impl Course {
         let run = crate::measure::Run { place, engine, sizes, rounds };
         match self.kind {
             Kind::Raw { batch, log } => run.raw(self, batch, log, table).await,
+            Kind::Fence { batch } => run.fence(self, batch, table).await,
             Kind::GroupCommit => run.group_commit(self, table).await,
             Kind::Pickup => run.pickup(self, table).await,
             Kind::Crowd => run.crowd(self, table).await,

@@ -35,6 +35,16 @@ pub(crate) type Outcome<T> = Result<T, Box<dyn StdError + Send + Sync>>;
 /// One pick-up: milliseconds to the start of the work, from the enqueue's call and its return.
 pub(crate) type Pickup = (f64, f64);
 
+/// What a raw drain does beyond the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extra {
+    Nothing,
+    /// A row of a log for each step.
+    Log,
+    /// A claim id that every completion has to present.
+    Fence,
+}
+
 /// The raw loops of one engine.
 #[async_trait]
 pub(crate) trait Limit: Send {
@@ -42,9 +52,8 @@ pub(crate) trait Limit: Send {
     async fn enqueue(&mut self, queue: &str, jobs: usize, batch: usize) -> Outcome<()>;
     /// Enqueues so many jobs one by one, from so many connections at once.
     async fn enqueue_from(&mut self, queue: &str, jobs: usize, clients: usize) -> Outcome<()>;
-    /// Claims, reads and completes until nothing is left, `batch` a transaction, with a log of it or
-    /// without; how many there were.
-    async fn drain(&mut self, queue: &str, batch: usize, log: bool) -> Outcome<usize>;
+    /// Claims, reads and completes until nothing is left, `batch` a transaction; how many there were.
+    async fn drain(&mut self, queue: &str, batch: usize, extra: Extra) -> Outcome<usize>;
     /// Enqueues one job at a time into an idle system, and claims it elsewhere.
     async fn pick_up(&mut self, queue: &str, jobs: usize) -> Outcome<Vec<Pickup>>;
 }

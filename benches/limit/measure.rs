@@ -8,7 +8,7 @@ use crate::connect::Opened;
 use crate::course::Sizes;
 use crate::engine::{Engine, Place};
 use crate::table::{Head, Rounds, Table, Target, median};
-use crate::{Limit, Outcome};
+use crate::{Extra, Limit, Outcome};
 
 /// One or more lines of the table.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct Course {
 pub(crate) enum Kind {
     /// The raw loop, with so many jobs a transaction.
     Raw { batch: usize, log: bool },
+    /// The raw loop with a fence, held against itself without.
+    Fence { batch: usize },
     /// Our own single client.
     GroupCommit,
     /// The raw loop's time to the start of the work.
@@ -84,7 +86,9 @@ impl Run<'_> {
             let load = Load { slots: batch, log, ..self.load(&opened, course.workload)? };
             for side in [round % 2, 1 - round % 2] {
                 if side == 0 {
-                    let sample = raw_sample(&mut *limit, course.workload, &load, batch).await?;
+                    let extra = if log { Extra::Log } else { Extra::Nothing };
+                    let sample =
+                        raw_sample(&mut *limit, course.workload, &load, batch, extra).await?;
                     rounds.base.push(sample.rate());
                     let line = self.line(course.workload, &sample);
                     raw.push(Line { peer: "limit".to_owned(), ..line });
@@ -106,6 +110,33 @@ impl Run<'_> {
             table.keep(raw);
         }
         Ok(())
+    }
+
+    /// What a fence costs where nothing else is in the way.
+    pub(crate) async fn fence(
+        &self,
+        course: &Course,
+        batch: usize,
+        table: &mut Table,
+    ) -> Outcome<()> {
+        let mut limit = self.place.limit(self.engine).await?;
+        let opened = self.place.open(self.engine, None).await?;
+        let mut rounds = Rounds::default();
+        for round in 0..self.rounds {
+            for side in [round % 2, 1 - round % 2] {
+                let load = self.load(&opened, course.workload)?;
+                let (extra, rates) = if side == 0 {
+                    (Extra::Nothing, &mut rounds.base)
+                } else {
+                    (Extra::Fence, &mut rounds.leasehold)
+                };
+                let sample = raw_sample(&mut *limit, course.workload, &load, batch, extra).await?;
+                rates.push(sample.rate());
+            }
+            rounds.loads.extend(load_average());
+        }
+        let name = format!("{} by {batch}, limit with fence", course.workload.name());
+        table.add(rounds.row(&self.head(course, &name, "limit")))
     }
 
     /// Many tasks against one client.
@@ -298,6 +329,7 @@ async fn raw_sample(
     workload: Workload,
     load: &Load,
     batch: usize,
+    extra: Extra,
 ) -> Outcome<Sample> {
     let (queue, jobs) = (load.queue.as_str(), load.jobs);
     let mut begun = Instant::now();
@@ -306,7 +338,7 @@ async fn raw_sample(
         Workload::W3 => {
             limit.enqueue(queue, jobs, 1_000).await?;
             begun = Instant::now();
-            let drained = limit.drain(queue, batch, load.log).await?;
+            let drained = limit.drain(queue, batch, extra).await?;
             if drained != jobs {
                 return Err(format!("{drained} of {jobs} jobs were drained").into());
             }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::bench::workload::{Payload, payload};
 use crate::sqlite::between;
-use crate::{Limit, Outcome, Pickup};
+use crate::{Extra, Limit, Outcome, Pickup};
 
 const TABLES: &str = "
     create table jobs (
@@ -20,6 +20,7 @@ const TABLES: &str = "
       priority smallint not null,
       run_at timestamptz not null,
       finished_at timestamptz,
+      claim text,
       payload text not null
     ) with (fillfactor = 70);
     create index jobs_claimable on jobs (queue, priority desc, run_at, id) where state = 'waiting';
@@ -49,6 +50,16 @@ const CLAIM: &str = "
     )
     update jobs set state = 'leased' where id = any (array (select id from due))
     returning id::text, payload";
+const CLAIM_FENCED: &str = "
+    with due as materialized (
+      select id from jobs
+      where state = 'waiting' and queue = $1 and run_at <= now()
+      order by priority desc, run_at, id
+      limit $2
+      for no key update skip locked
+    )
+    update jobs set state = 'leased', claim = $3 where id = any (array (select id from due))
+    returning id::text, payload";
 const CLAIM_LOGGED: &str = "
     with due as materialized (
       select id from jobs
@@ -65,6 +76,9 @@ const CLAIM_LOGGED: &str = "
     select id::text, payload from taken";
 const COMPLETE: &str = "
     update jobs set state = 'succeeded', finished_at = now() where id = any ($1::text[]::uuid[])";
+const COMPLETE_FENCED: &str = "
+    update jobs set state = 'succeeded', finished_at = now()
+    where id = any ($1::text[]::uuid[]) and claim = $2";
 const COMPLETE_LOGGED: &str = "
     with done as (
       update jobs set state = 'succeeded', finished_at = now()
@@ -106,21 +120,32 @@ impl Session {
         Ok(Self { client, heard })
     }
 
-    async fn drain(&self, queue: &str, batch: usize, log: bool) -> Outcome<(usize, usize)> {
-        let (claim, complete) =
-            if log { (CLAIM_LOGGED, COMPLETE_LOGGED) } else { (CLAIM, COMPLETE) };
+    async fn drain(&self, queue: &str, batch: usize, extra: Extra) -> Outcome<(usize, usize)> {
+        let (claim, complete) = match extra {
+            Extra::Nothing => (CLAIM, COMPLETE),
+            Extra::Log => (CLAIM_LOGGED, COMPLETE_LOGGED),
+            Extra::Fence => (CLAIM_FENCED, COMPLETE_FENCED),
+        };
         let claim = self.client.prepare(claim).await?;
         let complete = self.client.prepare(complete).await?;
         let (mut jobs, mut sum) = (0, 0);
         loop {
-            let claimed = self.claim(&claim, queue, batch).await?;
+            let fence = (extra == Extra::Fence).then(|| JobId::new().to_string());
+            let claimed = self.claim(&claim, queue, batch, fence.as_deref()).await?;
             if claimed.is_empty() {
                 return Ok((jobs, sum));
             }
             jobs += claimed.len();
             sum += claimed.iter().map(|(_, number)| number).sum::<usize>();
             let ids: Vec<String> = claimed.into_iter().map(|(id, _)| id).collect();
-            self.client.execute(&complete, &[&ids]).await?;
+            let wanted = u64::try_from(ids.len())?;
+            let done = match fence {
+                None => self.client.execute(&complete, &[&ids]).await?,
+                Some(fence) => self.client.execute(&complete, &[&ids, &fence]).await?,
+            };
+            if extra != Extra::Log && done != wanted {
+                return Err("a job was completed by somebody else".into());
+            }
         }
     }
 
@@ -129,8 +154,13 @@ impl Session {
         claim: &Statement,
         queue: &str,
         batch: usize,
+        fence: Option<&str>,
     ) -> Outcome<Vec<(String, usize)>> {
-        let rows = self.client.query(claim, &[&queue, &i64::try_from(batch)?]).await?;
+        let batch = i64::try_from(batch)?;
+        let rows = match fence {
+            None => self.client.query(claim, &[&queue, &batch]).await?,
+            Some(fence) => self.client.query(claim, &[&queue, &batch, &fence]).await?,
+        };
         let read = |row: &leasehold_postgres::tokio_postgres::Row| -> Outcome<(String, usize)> {
             let number = serde_json::from_str::<Payload>(row.try_get(1)?)?.number;
             Ok((row.try_get(0)?, number))
@@ -196,10 +226,10 @@ impl Limit for Raw {
         join_all(all).await.into_iter().collect()
     }
 
-    async fn drain(&mut self, queue: &str, batch: usize, log: bool) -> Outcome<usize> {
+    async fn drain(&mut self, queue: &str, batch: usize, extra: Extra) -> Outcome<usize> {
         let sessions = self.sessions(DRAINING).await?;
         let (mut jobs, mut sum) = (0, 0);
-        for drained in join_all(sessions.iter().map(|it| it.drain(queue, batch, log))).await {
+        for drained in join_all(sessions.iter().map(|it| it.drain(queue, batch, extra))).await {
             let (more, numbers) = drained?;
             jobs += more;
             sum += numbers;
@@ -219,7 +249,7 @@ impl Limit for Raw {
         let name = queue.to_owned();
         let claimer = tokio::spawn(async move {
             while listener.heard.recv().await.is_some() {
-                for (_, number) in listener.claim(&claim, &name, 1).await? {
+                for (_, number) in listener.claim(&claim, &name, 1, None).await? {
                     if tell.send((number, Instant::now())).is_err() {
                         return Ok(());
                     }

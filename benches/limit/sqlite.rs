@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use leasehold::JobId;
-use leasehold_sqlite::rusqlite::{Connection, TransactionBehavior, params, params_from_iter};
+use leasehold_sqlite::rusqlite::{Connection, Row, TransactionBehavior, params, params_from_iter};
 
 use crate::bench::workload::{Payload, payload};
-use crate::{Limit, Outcome, Pickup};
+use crate::{Extra, Limit, Outcome, Pickup};
 
 const TABLES: &str = "
     create table limit_jobs (
@@ -19,6 +19,7 @@ const TABLES: &str = "
       priority integer not null,
       run_at integer not null,
       finished_at integer,
+      claim blob,
       payload text not null
     ) strict;
     create index limit_jobs_claimable on limit_jobs (queue, priority desc, run_at, id)
@@ -37,6 +38,15 @@ const CLAIM: &str = "
       limit ?2
     )
     update limit_jobs set state = 'leased' where id in (select id from due)
+    returning id, payload";
+const CLAIM_FENCED: &str = "
+    with due as (
+      select id from limit_jobs
+      where state = 'waiting' and queue = ?1 and run_at <= unixepoch()
+      order by priority desc, run_at, id
+      limit ?2
+    )
+    update limit_jobs set state = 'leased', claim = ?3 where id in (select id from due)
     returning id, payload";
 const LOG: &str = "insert into limit_log (job, verb, at) values (?1, ?2, unixepoch())";
 /// How long the system is left alone before each pick-up.
@@ -67,16 +77,26 @@ impl Raw {
         Ok(tx.commit()?)
     }
 
-    fn complete(&mut self, ids: Vec<Vec<u8>>, log: bool) -> Outcome<()> {
+    fn complete(&mut self, ids: Vec<Vec<u8>>, extra: Extra, fence: JobId) -> Outcome<()> {
         let marks = vec!["?"; ids.len()].join(", ");
         let text = format!(
             "update limit_jobs set state = 'succeeded', finished_at = unixepoch() where id in ({marks})"
         );
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for id in ids.iter().filter(|_| log) {
+        for id in ids.iter().filter(|_| extra == Extra::Log) {
             tx.prepare_cached(LOG)?.execute(params![id, "complete"])?;
         }
-        tx.prepare_cached(&text)?.execute(params_from_iter(ids))?;
+        if extra == Extra::Fence {
+            let wanted = ids.len();
+            let text = format!("{text} and claim = ?");
+            let values = ids.into_iter().chain([fence.as_bytes().to_vec()]);
+            let done = tx.prepare_cached(&text)?.execute(params_from_iter(values))?;
+            if done != wanted {
+                return Err("a fence was lost".into());
+            }
+        } else {
+            tx.prepare_cached(&text)?.execute(params_from_iter(ids))?;
+        }
         Ok(tx.commit()?)
     }
 }
@@ -89,13 +109,25 @@ fn connect(path: &Path) -> Outcome<Connection> {
     Ok(conn)
 }
 
-fn claim(conn: &mut Connection, queue: &str, batch: usize, log: bool) -> Outcome<Claimed> {
+fn claim(
+    conn: &mut Connection,
+    queue: &str,
+    batch: usize,
+    extra: Extra,
+    fence: JobId,
+) -> Outcome<Claimed> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let claimed = tx
-        .prepare_cached(CLAIM)?
-        .query_map(params![queue, i64::try_from(batch)?], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<Claimed, _>>()?;
-    for (id, _) in claimed.iter().filter(|_| log) {
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let batch = i64::try_from(batch)?;
+    let claimed = if extra == Extra::Fence {
+        let values = params![queue, batch, fence.as_bytes().as_slice()];
+        let mut statement = tx.prepare_cached(CLAIM_FENCED)?;
+        statement.query_map(values, read)?.collect::<Result<Claimed, _>>()?
+    } else {
+        let mut statement = tx.prepare_cached(CLAIM)?;
+        statement.query_map(params![queue, batch], read)?.collect::<Result<Claimed, _>>()?
+    };
+    for (id, _) in claimed.iter().filter(|_| extra == Extra::Log) {
         tx.prepare_cached(LOG)?.execute(params![id, "claim"])?;
     }
     tx.commit()?;
@@ -116,10 +148,11 @@ impl Limit for Raw {
         self.enqueue(queue, jobs, 1).await
     }
 
-    async fn drain(&mut self, queue: &str, batch: usize, log: bool) -> Outcome<usize> {
+    async fn drain(&mut self, queue: &str, batch: usize, extra: Extra) -> Outcome<usize> {
         let (mut jobs, mut sum) = (0, 0);
         loop {
-            let claimed = claim(&mut self.conn, queue, batch, log)?;
+            let fence = JobId::new();
+            let claimed = claim(&mut self.conn, queue, batch, extra, fence)?;
             if claimed.is_empty() {
                 return if sum == jobs * (jobs.max(1) - 1) / 2 {
                     Ok(jobs)
@@ -133,7 +166,7 @@ impl Limit for Raw {
                 jobs += 1;
                 ids.push(id);
             }
-            self.complete(ids, log)?;
+            self.complete(ids, extra, fence)?;
         }
     }
 
@@ -144,7 +177,7 @@ impl Limit for Raw {
         let name = queue.to_owned();
         let claimer = std::thread::spawn(move || -> Outcome<()> {
             while woken.recv().is_ok() {
-                for (_, text) in claim(&mut other, &name, 1, false)? {
+                for (_, text) in claim(&mut other, &name, 1, Extra::Nothing, JobId::new())? {
                     let number = serde_json::from_str::<Payload>(&text)?.number;
                     tell.send((number, Instant::now()))?;
                 }
