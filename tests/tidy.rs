@@ -10,6 +10,8 @@
 
 #[path = "tidy/proofs.rs"]
 mod proofs;
+#[path = "tidy/seam.rs"]
+mod seam;
 #[path = "tidy/tree.rs"]
 mod tree;
 

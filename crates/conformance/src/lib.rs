@@ -2,6 +2,33 @@
 //!
 //! Owns the scenarios, and how they become one test line per engine and scenario. Refuses to know
 //! which engine it is talking to.
+//!
+//! # Your own backend
+//!
+//! Give your store a [`LabStore`] and the suite a [`Harness`] that opens it, in a test target with
+//! `harness = false`. [`conclude`] then plays everything that one store can be judged by:
+//!
+//! ```
+//! # use std::{process::ExitCode, sync::Arc};
+//! use leasehold_conformance::{Harness, conclude};
+//! use leasehold_core::{Result, Timestamp, lab::LabStore, memory::MemoryStore};
+//!
+//! struct Mine;
+//!
+//! #[async_trait::async_trait]
+//! impl Harness for Mine {
+//!     fn name(&self) -> &'static str {
+//!         "mine"
+//!     }
+//!     async fn store(&self) -> Result<Arc<dyn LabStore>> {
+//!         Ok(Arc::new(MemoryStore::lab(Timestamp::saturating(1_700_000_000_000_000))))
+//!     }
+//! }
+//!
+//! # let _main = || -> ExitCode {
+//! conclude(Arc::new(Mine)) // the whole of `main`
+//! # };
+//! ```
 
 pub mod history;
 pub mod interleave;
@@ -11,6 +38,7 @@ mod scenarios;
 pub mod script;
 
 use std::pin::Pin;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -19,6 +47,7 @@ use leasehold_core::{Error, ErrorKind, Result};
 use libtest_mimic::{Failed, Trial};
 
 pub use lab::Lab;
+pub use scenarios::crossed::{JOINED, Presents, VERBS};
 
 /// Opens stores of one engine for the suite.
 #[async_trait]
@@ -68,6 +97,15 @@ pub fn ignored(engine: &str) -> Vec<Trial> {
             .with_ignored_flag(true)
     };
     scenarios().into_iter().map(trial).collect()
+}
+
+/// Plays all that one store is judged by, as a test program's `main`: every scenario, a thousand
+/// random interleavings and ten races. Takes the arguments that test programs take.
+pub fn conclude(harness: Arc<dyn Harness>) -> ExitCode {
+    let mut all = trials(&harness);
+    all.extend(interleave::trials(&harness, 1_000));
+    all.extend(race::trials(&harness, 10));
+    libtest_mimic::run(&libtest_mimic::Arguments::from_args(), all).exit_code()
 }
 
 fn play(harness: &dyn Harness, scenario: Scenario) -> Result<()> {

@@ -6,6 +6,8 @@ mod cancel;
 mod claim;
 mod content;
 mod control;
+pub(crate) mod crossed;
+mod crossed_events;
 mod delivery;
 mod documents;
 mod enqueue;
@@ -57,6 +59,8 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     settle::SCENARIOS,
     landing::SCENARIOS,
     stale::SCENARIOS,
+    crossed::SCENARIOS,
+    crossed_events::SCENARIOS,
     reclaim::SCENARIOS,
     outbox::SCENARIOS,
     order::SCENARIOS,
