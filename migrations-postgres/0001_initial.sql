@@ -136,6 +136,13 @@ create table leasehold.outcomes (
   last_failure_at timestamptz
 ) with (fillfactor = 80);
 
+-- The latest rerun of each subject; outlasts its job.
+create table leasehold.subjects (
+  name text collate "C" primary key,
+  version bigint not null,
+  job_id uuid not null
+);
+
 create table leasehold.keys (
   scope text collate "C" not null,
   key text collate "C" not null,
@@ -251,6 +258,8 @@ create table leasehold.tombstones (
   pruned_at timestamptz not null
 );
 create index tombstones_pruned on leasehold.tombstones (pruned_at, job_id);
+create index tombstones_subject on leasehold.tombstones (subject, subject_version, job_id)
+  where subject is not null;
 
 create table leasehold.records (
   scope text collate "C" not null,

@@ -114,6 +114,8 @@ create table leasehold_requests (
 ) strict;
 create index leasehold_requests_subject on leasehold_requests (subject, job_id)
   where subject is not null;
+create index leasehold_requests_version on leasehold_requests (subject, subject_version, job_id)
+  where subject is not null;
 
 create table leasehold_outcomes (
   job_id blob primary key,
@@ -122,6 +124,13 @@ create table leasehold_outcomes (
   failure text,
   first_failure_at integer,
   last_failure_at integer
+) strict;
+
+-- The latest rerun of each subject; outlasts its job.
+create table leasehold_subjects (
+  name text primary key,
+  version integer not null,
+  job_id blob not null
 ) strict;
 
 create table leasehold_keys (
@@ -241,6 +250,8 @@ create table leasehold_tombstones (
   pruned_at integer not null
 ) strict;
 create index leasehold_tombstones_pruned on leasehold_tombstones (pruned_at, job_id);
+create index leasehold_tombstones_subject on leasehold_tombstones (subject, subject_version, job_id)
+  where subject is not null;
 
 create table leasehold_records (
   scope text not null,

@@ -9,8 +9,7 @@ use crate::bind::Params;
 use crate::joined::{Joined, Verb};
 use crate::load::Facts;
 use crate::row::Columns;
-use crate::statement::{Sql, sql};
-use crate::write;
+use crate::statement::{Db, Sql, sql};
 
 impl Joined<'_> {
     /// Adds an entry to the audit log.
@@ -38,7 +37,7 @@ impl Verb for AuditEntry {
     async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<AuditId> {
         self.check()?;
         let row = AuditRow::of(self, tx.shared.ids.next(), facts.now);
-        write::audit(&tx.db, std::slice::from_ref(&row)).await?;
+        add(&tx.db, std::slice::from_ref(&row)).await?;
         Ok(AuditId::from_uuid(row.id))
     }
 }
@@ -69,4 +68,19 @@ impl Verb for Listing<'_> {
         let found = tx.db.rows(sql, values, |row| Ok(Columns::of(row).audit()?.into())).await?;
         Ok(AuditView::page(found, paging))
     }
+}
+
+/// Adds entries to the audit log.
+pub(crate) async fn add(db: &Db<'_>, rows: &[AuditRow]) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let values = Params::new()
+        .many(rows.iter().map(|row| row.id))
+        .many(rows.iter().map(|row| row.at))
+        .many(rows.iter().map(|row| row.actor.as_str()))
+        .many(rows.iter().map(|row| row.action.as_str()))
+        .many(rows.iter().map(|row| row.target.as_str()))
+        .many(rows.iter().map(|row| row.detail.as_deref()));
+    db.execute(sql!("insert_audit"), values).await.map(|_| ())
 }

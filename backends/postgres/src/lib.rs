@@ -48,6 +48,7 @@ mod schema;
 mod statement;
 mod stats;
 mod store;
+mod subject;
 mod tokens;
 mod write;
 

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::future::{try_join, try_join3};
+use futures_util::future::{try_join, try_join4};
 #[cfg(feature = "lab")]
 use leasehold_core::lab::ManualClock;
 use leasehold_core::row::{EventRow, JobRow, QueueRow, RequestRow};
@@ -23,6 +23,7 @@ use crate::error::corrupt;
 use crate::row::Columns;
 use crate::schema::Schema;
 use crate::statement::{Db, Sql, sql};
+use crate::subject;
 
 /// What every connection of one store shares.
 #[derive(Debug)]
@@ -240,9 +241,11 @@ pub(crate) async fn wants(
 pub(crate) async fn known(db: &Db<'_>, wants: &EnqueueWants) -> Result<Known> {
     let names: Vec<&QueueName> = wants.queues.iter().collect();
     let jobs = known_jobs(db, &wants.ids);
-    let (jobs, keys, queues) =
-        try_join3(jobs, known_keys(db, &wants.keys), queues(db, &names)).await?;
+    let subjects = subject::load(db, &wants.subjects);
+    let (jobs, keys, queues, subjects) =
+        try_join4(jobs, known_keys(db, &wants.keys), queues(db, &names), subjects).await?;
     let mut known = Known::default();
+    known.subjects = subjects;
     known.jobs.extend(jobs);
     known.keys.extend(keys);
     known.queue_logs.extend(queues.into_iter().map(|queue| (queue.name, queue.log)));

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
 
-use futures_util::future::{try_join, try_join3, try_join4, try_join5};
+use futures_util::future::{try_join, try_join3, try_join5};
 use leasehold_core::row::{
-    AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, Lease, OutcomePatch, QueueRow, RequestRow,
+    DeadLetterRow, EventRow, JobRow, KeyRow, Lease, OutcomePatch, QueueRow, RequestRow,
     TransitionRow,
 };
 use leasehold_core::rules::Changes;
@@ -17,9 +17,9 @@ use leasehold_core::{
 
 use crate::bind::Params;
 use crate::error::{came_first, corrupt};
-use crate::marks;
 use crate::row::Columns;
 use crate::statement::{Db, sql};
+use crate::{audit, marks, subject};
 
 /// Which waiters the writes of one transaction are news for.
 #[derive(Debug, Default)]
@@ -77,9 +77,10 @@ pub(crate) async fn changes(
     }
     changes.jobs_new.sort_unstable_by_key(|(row, _)| row.id);
     try_join(
-        try_join4(
+        try_join5(
             marks::add(db, changes),
             keys(db, &changes.keys, now),
+            subject::mark(db, &changes.subjects),
             make_queues(db, &changes.queues, now),
             new_jobs(db, &changes.jobs_new),
         ),
@@ -96,7 +97,7 @@ pub(crate) async fn changes(
         events(db, &changes.events),
         transitions(db, &changes.transitions),
         dead_letters(db, &changes.dead_letters),
-        audit(db, &changes.audit),
+        audit::add(db, &changes.audit),
     )
     .await
     .map(|_| ())
@@ -382,19 +383,4 @@ async fn dead_letters(db: &Db<'_>, rows: &[DeadLetterRow]) -> Result<()> {
         .many(rows.iter().map(|row| row.attempts))
         .many(rows.iter().map(|row| row.last_failure_at));
     db.execute(sql!("insert_dead_letter"), values).await.map(|_| ())
-}
-
-/// Adds entries to the audit log.
-pub(crate) async fn audit(db: &Db<'_>, rows: &[AuditRow]) -> Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let values = Params::new()
-        .many(rows.iter().map(|row| row.id))
-        .many(rows.iter().map(|row| row.at))
-        .many(rows.iter().map(|row| row.actor.as_str()))
-        .many(rows.iter().map(|row| row.action.as_str()))
-        .many(rows.iter().map(|row| row.target.as_str()))
-        .many(rows.iter().map(|row| row.detail.as_deref()));
-    db.execute(sql!("insert_audit"), values).await.map(|_| ())
 }

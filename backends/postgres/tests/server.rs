@@ -18,6 +18,8 @@ mod place;
 mod plans;
 #[path = "server/races.rs"]
 mod races;
+#[path = "server/record_plans.rs"]
+mod record_plans;
 #[path = "server/statements.rs"]
 mod statements;
 #[path = "server/wakes.rs"]
@@ -67,7 +69,9 @@ fn main() {
         races::lock_wait_does_not_lengthen_a_lease,
         races::no_job_is_claimed_twice,
         races::renewal_passes_over_locked_rows,
+        races::records_have_one_winner,
         races::stale_snapshot_asks_for_a_restart,
+        record_plans::records_and_reruns_walk_their_index,
         wakes::enqueue_wakes_another_process,
         wakes::lost_connection_comes_back,
     ];

@@ -7,8 +7,7 @@ use rusqlite::{Connection, params};
 use crate::joined::Joined;
 use crate::load::bound;
 use crate::row::Columns;
-use crate::statement::{Sql, rows, sql};
-use crate::write;
+use crate::statement::{Sql, execute, rows, sql};
 
 impl Joined<'_> {
     /// Adds an entry to the audit log.
@@ -20,7 +19,7 @@ impl Joined<'_> {
             entry.check()?;
             self.shared.clock.keep(self.conn, facts.now)?;
             let row = AuditRow::of(entry, self.shared.ids.next(), facts.now);
-            write::audit(self.conn, &row)?;
+            add(self.conn, &row)?;
             Ok(AuditId::from_uuid(row.id))
         })
     }
@@ -56,4 +55,17 @@ pub(crate) fn list(
     ];
     let found = rows(conn, sql, values, |row| Ok(Columns::of(row).audit()?.into()))?;
     Ok(AuditView::page(found, paging))
+}
+
+/// Adds an entry to the audit log.
+pub(crate) fn add(conn: &Connection, row: &AuditRow) -> Result<()> {
+    let values = params![
+        row.id.as_bytes().as_slice(),
+        row.at.as_micros(),
+        row.actor.as_str(),
+        row.action,
+        row.target,
+        row.detail,
+    ];
+    execute(conn, sql!("insert_audit"), values).map(|_| ())
 }

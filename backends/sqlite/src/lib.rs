@@ -51,6 +51,7 @@ mod row;
 mod statement;
 mod stats;
 mod store;
+mod subject;
 mod tokens;
 mod write;
 mod writer;

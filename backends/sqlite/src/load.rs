@@ -18,6 +18,7 @@ use crate::error::corrupt;
 use crate::files::Files;
 use crate::row::Columns;
 use crate::statement::{row, rows, sql};
+use crate::subject;
 
 /// What every connection of one store shares.
 #[derive(Debug)]
@@ -152,6 +153,10 @@ pub(crate) fn known(conn: &Connection, wants: &EnqueueWants) -> Result<Known> {
         };
         let found = row(conn, sql!("load_keys"), params![scope.as_str(), key.as_str()], read)?;
         known.keys.extend(found.map(|held| ((scope.clone(), key.clone()), held)));
+    }
+    for (name, version) in &wants.subjects {
+        let subject = known.subjects.entry(name.clone()).or_default();
+        subject::load(conn, subject, (name, *version))?;
     }
     for name in &wants.queues {
         let found = queue(conn, name)?;

@@ -5,8 +5,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use leasehold_core::row::{
-    AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, OutcomePatch, QueueRow, RequestRow,
-    TransitionRow,
+    DeadLetterRow, EventRow, JobRow, KeyRow, OutcomePatch, QueueRow, RequestRow, TransitionRow,
 };
 use leasehold_core::rules::Changes;
 use leasehold_core::{
@@ -18,6 +17,7 @@ use crate::error::corrupt;
 use crate::load::{Shared, topic_is_ordered};
 use crate::row::{Columns, micros};
 use crate::statement::{execute, row, sql};
+use crate::{audit, subject};
 
 /// Which waiters the writes of this thread are news for, since it was last asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,6 +84,7 @@ pub(crate) fn changes(
     News::of(changes, now).note();
     shared.clock.keep(conn, now)?;
     changes.keys.iter().try_for_each(|row| key(conn, row, now))?;
+    changes.subjects.iter().try_for_each(|row| subject::mark(conn, row))?;
     changes.queues.iter().try_for_each(|name| make_queue(conn, name, now))?;
     changes.jobs_new.iter().try_for_each(|(job, request)| new_job(conn, job, request))?;
     changes.jobs.iter().try_for_each(|row| job(conn, row))?;
@@ -93,7 +94,7 @@ pub(crate) fn changes(
     changes.events.iter().try_for_each(|row| event(conn, row))?;
     changes.transitions.iter().try_for_each(|row| transition(conn, row))?;
     changes.dead_letters.iter().try_for_each(|row| dead_letter(conn, row))?;
-    changes.audit.iter().try_for_each(|row| audit(conn, row))
+    changes.audit.iter().try_for_each(|row| audit::add(conn, row))
 }
 
 /// The transaction has held the write lock since before it looked, so nobody can have come first.
@@ -316,17 +317,4 @@ fn dead_letter(conn: &Connection, row: &DeadLetterRow) -> Result<()> {
         row.last_failure_at.as_micros(),
     ];
     execute(conn, sql!("insert_dead_letter"), values).map(|_| ())
-}
-
-/// Adds an entry to the audit log.
-pub(crate) fn audit(conn: &Connection, row: &AuditRow) -> Result<()> {
-    let values = params![
-        row.id.as_bytes().as_slice(),
-        row.at.as_micros(),
-        row.actor.as_str(),
-        row.action,
-        row.target,
-        row.detail,
-    ];
-    execute(conn, sql!("insert_audit"), values).map(|_| ())
 }

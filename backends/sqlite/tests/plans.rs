@@ -83,6 +83,49 @@ async fn hot_statements_walk_their_index() {
     }
 }
 
+/// Proves: IDM-4, REC-1
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_of_records_and_reruns_walk_their_index() {
+    let place = Place::new("record-plans");
+    drop(open(&place.url()).await.expect("new"));
+    let conn = Connection::open(place.url()).expect("a connection");
+    let name = "(namespace=? AND key=?)";
+    let table: [(&str, &[&str]); 15] = [
+        (include_str!("../src/sql/document_load.sql"), &[name]),
+        (include_str!("../src/sql/document_list.sql"), &["(namespace=? AND key>? AND key<?)"]),
+        (include_str!("../src/sql/blob_load.sql"), &[name]),
+        (include_str!("../src/sql/blob_delete.sql"), &[name]),
+        (include_str!("../src/sql/once_load.sql"), &["(scope=? AND key=?)"]),
+        (include_str!("../src/sql/tokens_load.sql"), &["(bucket=?)"]),
+        (include_str!("../src/sql/find_audit.sql"), &["(id>?)"]),
+        (include_str!("../src/sql/find_audit_about.sql"), &["audit_target (target=? AND id>?)"]),
+        (include_str!("../src/sql/find_audit_by.sql"), &["audit_actor (actor=? AND id>?)"]),
+        (include_str!("../src/sql/prune_documents.sql"), &["documents_expiring (expires_at"]),
+        (include_str!("../src/sql/prune_versions.sql"), &["documents_expiring (expires_at"]),
+        (include_str!("../src/sql/prune_blobs.sql"), &["blobs_expiring (expires_at"]),
+        (include_str!("../src/sql/prune_tokens.sql"), &["tokens_full (full_at<?)"]),
+        (include_str!("../src/sql/prune_records.sql"), &["records_expiring (expires_at<?)"]),
+        (
+            include_str!("../src/sql/load_subject.sql"),
+            &[
+                "leasehold_subjects_1 (name=?)",
+                "requests_version (subject=? AND subject_version=?)",
+                "requests_version (subject=? AND subject_version>?)",
+                "tombstones_subject (subject=? AND subject_version=?)",
+                "tombstones_subject (subject=? AND subject_version>?)",
+            ],
+        ),
+    ];
+    for (statement, wanted) in table {
+        let plan = plan(&conn, statement);
+        for wanted in wanted {
+            assert!(plan.contains(wanted), "{statement}\n{plan}\nlacks {wanted}");
+        }
+        let reads_all = plan.lines().any(|line| line.starts_with("SCAN leasehold_"));
+        assert!(!reads_all, "{statement}\n{plan}\nreads all");
+    }
+}
+
 /// Every statement of the crate by its file's name.
 fn statements() -> Vec<(String, String)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/sql");

@@ -203,3 +203,16 @@ async fn eight_stores_on_one_file_are_never_busy_and_share_one_clock() {
     let back: i64 = conn.query_row(text, [], |row| row.get(0)).expect("a count");
     assert_eq!(back, 0, "the clock went back");
 }
+
+/// Two stores on one file are as two processes to each other.
+///
+/// Proves: IDM-2, IDM-4, REC-1
+#[tokio::test(flavor = "multi_thread")]
+async fn records_have_one_winner() {
+    let place = Place::new("contest");
+    let one = open(&place.url()).await.expect("a store");
+    let other = open(&place.url()).await.expect("a second store");
+    let stores: [std::sync::Arc<dyn Store>; 2] =
+        [std::sync::Arc::new(one), std::sync::Arc::new(other)];
+    leasehold_conformance::contest::run(&stores).await.expect("only foreseen answers");
+}

@@ -30,6 +30,7 @@
 //! # };
 //! ```
 
+pub mod contest;
 pub mod history;
 pub mod interleave;
 mod lab;

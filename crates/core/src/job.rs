@@ -71,6 +71,8 @@ pub struct NewJob {
     pub max_attempts: Option<u16>,
     /// What the job is about, and which version of it.
     pub subject: Option<Subject>,
+    /// Whether its subject is to be run anew; see [`NewJob::rerun`].
+    pub rerun: bool,
     /// The W3C trace context to carry on.
     pub traceparent: Option<String>,
 }
@@ -100,6 +102,7 @@ impl NewJob {
             lifecycle: LifecycleName::standard(),
             max_attempts: None,
             subject: None,
+            rerun: false,
             traceparent: None,
         }
     }
@@ -181,6 +184,19 @@ impl NewJob {
         self
     }
 
+    /// Runs the subject only where this version of it has not been run.
+    ///
+    /// A version that has succeeded is answered with its job and its result, one that is waiting or
+    /// leased with its job; one whose job ended otherwise is run again, and so is a higher version
+    /// than any before: as a new job, with new dedupe keys. A lower version is a `Conflict` that
+    /// carries the newest job. Payloads are not compared. An idempotency key comes first: give each
+    /// version its own, or none.
+    #[must_use]
+    pub fn rerun(mut self) -> Self {
+        self.rerun = true;
+        self
+    }
+
     /// Sets the W3C trace context to carry on.
     #[must_use]
     pub fn traceparent(mut self, traceparent: impl Into<String>) -> Self {
@@ -212,6 +228,9 @@ impl NewJob {
         }
         if self.key.is_none() && (self.key_ttl.is_some() || self.scope != Scope::global()) {
             return refuse("scope or key_ttl is set without a key".to_owned());
+        }
+        if self.rerun && self.subject.is_none() {
+            return refuse("a rerun without a subject and its version".to_owned());
         }
         if let Some(subject) = &self.subject {
             let bytes = subject.name.len();
@@ -292,13 +311,20 @@ pub struct Enqueued {
     job: JobId,
     is_new: bool,
     state: Option<State>,
+    result: Option<Json>,
     wake: Wake,
 }
 
 impl Enqueued {
     /// Puts an answer together; for stores.
     pub fn from_parts(job: JobId, is_new: bool, state: Option<State>, wake: Wake) -> Self {
-        Self { job, is_new, state, wake }
+        Self { job, is_new, state, result: None, wake }
+    }
+
+    /// Adds the result of a run that has succeeded; for stores.
+    pub fn with_result(mut self, result: Option<Json>) -> Self {
+        self.result = result;
+        self
     }
 
     /// The job: the new one, or the one that the key or id already names.
@@ -314,6 +340,11 @@ impl Enqueued {
     /// The job's state; `None` where only its key is left.
     pub fn state(&self) -> Option<State> {
         self.state
+    }
+
+    /// The result of the version that was asked for again and has succeeded, while it is kept.
+    pub fn result(&self) -> Option<&Json> {
+        self.result.as_ref()
     }
 
     /// The wake-up to send after the caller's own commit; the store's own enqueue has sent it.

@@ -72,7 +72,7 @@ impl fmt::Display for Cell {
 }
 
 /// The tables a dump holds, by the name they have on every engine. `lab_rows` are the caller's own.
-pub const TABLES: [&str; 20] = [
+pub const TABLES: [&str; 21] = [
     "store",
     "queues",
     "topics",
@@ -82,6 +82,7 @@ pub const TABLES: [&str; 20] = [
     "requests",
     "outcomes",
     "keys",
+    "subjects",
     "transitions",
     "sequences",
     "events",

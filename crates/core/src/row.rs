@@ -112,6 +112,19 @@ pub struct OutcomeRow {
     pub failure: Option<Json>,
 }
 
+/// The latest rerun of a subject (table `subjects`); outlasts its job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubjectRow {
+    /// The subject's name.
+    pub name: String,
+    /// The version that was run.
+    pub version: i64,
+    /// The job that ran it.
+    pub job: JobId,
+    /// What stood there when it was looked at; no column.
+    pub before: Option<(i64, JobId)>,
+}
+
 /// An idempotency key (table `keys`); outlasts its job.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the fields are columns")]

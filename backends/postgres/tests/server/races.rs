@@ -1,6 +1,7 @@
 //! Owns what two sessions do to each other: locks, limits, keys, snapshots.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::{
@@ -240,4 +241,12 @@ pub(crate) async fn crossed_locks_end_in_an_answer(place: Place) {
     }
     let settled = soon("an answer", settled).await.expect("no panic").expect("settled");
     assert!(settled.iter().all(Result::is_ok), "{settled:?}");
+}
+
+/// Proves: IDM-2, IDM-4, REC-1
+pub(crate) async fn records_have_one_winner(place: Place) {
+    let one: Arc<dyn Store> = Arc::new(place.store().await);
+    let other = leasehold_postgres::open(&place.url("")).await.expect("a second store");
+    let contest = leasehold_conformance::contest::run(&[one, Arc::new(other)]).await;
+    contest.expect("only foreseen answers");
 }

@@ -124,13 +124,14 @@ const TABLE: &[(&str, &str)] = &[
     ),
     ("write_outcome", "{leased}, {x text '1'}, {x text null}, {x text null}, {x timestamptz null}"),
 ];
-/// What runs beside the claim path: the keeping of marks, the count of all undelivered events, and the
-/// reading of the audit log.
-const BESIDE: [&str; 6] = [
+/// What runs beside the claim path: the keeping of marks, the count of all undelivered events, the
+/// reading of the audit log, and what is known of a subject that is run again.
+const BESIDE: [&str; 7] = [
     "find_audit",
     "find_audit_about",
     "find_audit_by",
     "find_marks",
+    "load_subject",
     "raise_marks",
     "stats_outbox",
 ];

@@ -24,6 +24,7 @@ mod progress;
 mod prune;
 mod reclaim;
 mod records;
+mod reruns;
 mod savepoints;
 mod settle;
 mod stale;
@@ -50,6 +51,7 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     enqueue::SCENARIOS,
     keys::SCENARIOS,
     content::SCENARIOS,
+    reruns::SCENARIOS,
     claim::SCENARIOS,
     turns::SCENARIOS,
     limits::SCENARIOS,

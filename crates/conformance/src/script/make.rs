@@ -99,6 +99,9 @@ fn job(draw: &mut Draw, table: &Table) -> NewJob {
     }
     if draw.once_in(5) {
         job = job.subject("change", draw.below(9) as i64);
+        if draw.once_in(2) {
+            job = job.subject("again", draw.below(4) as i64).rerun();
+        }
     }
     job
 }

@@ -106,7 +106,9 @@ fn items<T: Debug>(answers: Result<Vec<Result<T>>>) -> String {
 }
 
 fn enqueued(answers: Result<Vec<Result<Enqueued>>>) -> String {
-    let plain = |answer: Result<Enqueued>| answer.map(|it| (it.job(), it.is_new(), it.state()));
+    let plain = |answer: Result<Enqueued>| {
+        answer.map(|it| (it.job(), it.is_new(), it.state(), it.result().cloned()))
+    };
     items(answers.map(|answers| answers.into_iter().map(plain).collect()))
 }
 

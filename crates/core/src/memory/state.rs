@@ -10,7 +10,7 @@ use crate::event::EventState;
 use crate::fence::Epoch;
 use crate::hints::{HintKind, Hints};
 use crate::id::{EventId, JobId, WorkerId};
-use crate::job::Limits;
+use crate::job::{Limits, Subject};
 use crate::lifecycle::State as JobState;
 use crate::name::{BucketName, IdempotencyKey, OrderKey, QueueName, Scope, Topic};
 use crate::record::RecordId;
@@ -19,8 +19,8 @@ use crate::row::{
     QueueRow, RecordRow, RequestRow, TokensRow, TombstoneRow, TransitionRow,
 };
 use crate::rules::{
-    Changes, EnqueueWants, Ids, Known, KnownEvent, KnownJob, KnownKey, Lifecycles, SettleWants,
-    Work,
+    Changes, EnqueueWants, Ids, Known, KnownEvent, KnownJob, KnownKey, KnownRun, KnownSubject,
+    Lifecycles, SettleWants, Work,
 };
 use crate::time::Timestamp;
 
@@ -63,6 +63,8 @@ pub(super) struct State {
     pub(super) jobs: BTreeMap<JobId, JobRow>,
     pub(super) requests: BTreeMap<JobId, RequestRow>,
     pub(super) outcomes: BTreeMap<JobId, Outcome>,
+    /// The version and the job of each subject's latest rerun.
+    pub(super) subjects: BTreeMap<String, (i64, JobId)>,
     pub(super) keys: BTreeMap<(Scope, IdempotencyKey), KeyRow>,
     pub(super) transitions: BTreeMap<(JobId, i64), TransitionRow>,
     pub(super) sequences: BTreeMap<OrderKey, i64>,
@@ -97,6 +99,7 @@ impl State {
             jobs: BTreeMap::new(),
             requests: BTreeMap::new(),
             outcomes: BTreeMap::new(),
+            subjects: BTreeMap::new(),
             keys: BTreeMap::new(),
             transitions: BTreeMap::new(),
             sequences: BTreeMap::new(),
@@ -166,10 +169,31 @@ impl State {
             });
             known.keys.extend(found.map(|key| (slot.clone(), key)));
         }
+        for (name, _) in &wants.subjects {
+            known.subjects.insert(name.clone(), self.subject(name));
+        }
         for name in &wants.queues {
             known.queue_logs.extend(self.queues.get(name).map(|row| (name.clone(), row.log)));
         }
         known
+    }
+
+    fn subject(&self, name: &str) -> KnownSubject {
+        let about = |subject: &Option<Subject>| {
+            subject.as_ref().filter(|it| it.name == name).map(|it| it.version)
+        };
+        let live = self.jobs.values().filter_map(|row| {
+            let version = about(&self.requests.get(&row.id)?.subject)?;
+            let result = self.outcomes.get(&row.id).and_then(|left| left.row.result.clone());
+            Some(KnownRun { version, job: row.id, state: row.state, result })
+        });
+        let gone = self.tombstones.values().filter_map(|tomb| {
+            let (version, state) = (about(&tomb.subject)?, tomb.outcome);
+            Some(KnownRun { version, job: tomb.job, state, result: None })
+        });
+        let mut runs: Vec<KnownRun> = live.chain(gone).collect();
+        runs.sort_unstable_by_key(|run| (run.version, run.job));
+        KnownSubject { mark: self.subjects.get(name).copied(), runs }
     }
 
     /// Writes everything; the new events are given back with their sequence numbers.
@@ -179,6 +203,9 @@ impl State {
         self.number_events(&mut changes);
         for row in changes.keys {
             self.keys.insert((row.scope.clone(), row.key.clone()), row);
+        }
+        for row in changes.subjects {
+            self.subjects.insert(row.name, (row.version, row.job));
         }
         for name in changes.queues {
             let row = QueueRow::new(name.clone(), facts.now);

@@ -6,7 +6,8 @@ use super::Known;
 use crate::event::Ordering;
 use crate::name::{OrderKey, QueueName};
 use crate::row::{
-    AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, OutcomePatch, RequestRow, TransitionRow,
+    AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, OutcomePatch, RequestRow, SubjectRow,
+    TransitionRow,
 };
 
 /// What a transaction writes; an engine writes the fields in this order.
@@ -16,6 +17,8 @@ pub struct Changes {
     /// Idempotency keys to take. A key that is there already and has not lapsed means that another
     /// transaction came first: nothing else may be written, and the rules are asked again.
     pub keys: Vec<KeyRow>,
+    /// Marks of subjects to set. One that is not as it was means that another transaction came first.
+    pub subjects: Vec<SubjectRow>,
     /// Queues to make where they do not exist.
     pub queues: Vec<QueueName>,
     /// New jobs. An id that is there already means that another transaction came first.
@@ -73,6 +76,7 @@ impl Changes {
 
     pub(super) fn append(&mut self, other: &mut Self) {
         self.keys.append(&mut other.keys);
+        self.subjects.append(&mut other.subjects);
         for queue in other.queues.drain(..) {
             if !self.queues.contains(&queue) {
                 self.queues.push(queue);

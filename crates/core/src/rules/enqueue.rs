@@ -1,14 +1,16 @@
 //! Owns enqueue: which items are new, which exist, which conflict, and the rows of the new ones.
 
 use super::changes::Draft;
-use super::{Known, KnownJob, KnownKey, Work};
+use super::{Known, KnownJob, KnownKey, KnownSubject, Work, rerun};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fence::ClaimVersion;
 use crate::hints::{HintKind, Hints};
 use crate::id::JobId;
-use crate::job::{Enqueued, NewJob, RunAt};
+use crate::job::{Enqueued, NewJob, RunAt, Subject};
+use crate::json::Json;
 use crate::lifecycle::{Lifecycle, State};
 use crate::name::{IdempotencyKey, QueueName, Scope};
+use crate::request_hash::RequestHash;
 use crate::row::{JobRow, KeyRow, RequestRow};
 
 /// What an enqueue has to be told of; see [`Known`].
@@ -20,6 +22,8 @@ pub struct EnqueueWants {
     pub keys: Vec<(Scope, IdempotencyKey)>,
     /// Queues whose log setting matters, in order, each once.
     pub queues: Vec<QueueName>,
+    /// Subjects to be run again, with the version asked for, in order, each once.
+    pub subjects: Vec<(String, i64)>,
 }
 
 impl EnqueueWants {
@@ -29,6 +33,9 @@ impl EnqueueWants {
         for job in jobs {
             it.ids.push(job.id);
             it.queues.push(job.queue.clone());
+            if let (true, Some(subject)) = (job.rerun, &job.subject) {
+                it.subjects.push((subject.name.clone(), subject.version));
+            }
             it.keys.extend(job.key.clone().map(|key| (job.scope.clone(), key)));
         }
         it.ids.sort_unstable();
@@ -37,14 +44,21 @@ impl EnqueueWants {
         it.keys.dedup();
         it.queues.sort_unstable();
         it.queues.dedup();
+        it.subjects.sort_unstable();
+        it.subjects.dedup();
         it
     }
 }
 
-enum Fate {
+/// What becomes of one new job.
+pub(super) enum Fate {
     New,
-    Existing(JobId, Option<State>),
+    /// The job there is, its state where that is known, its result where it is asked for.
+    Existing(JobId, Option<State>, Option<Json>),
 }
+
+/// One drafted job: its id, whether it is new, its state, the result of a run that has succeeded.
+pub(super) type Drafted = (JobId, bool, Option<State>, Option<Json>);
 
 impl Work {
     /// Checks a whole batch before anything is decided.
@@ -95,20 +109,22 @@ impl Work {
     /// `Conflict` naming the job that holds the key or id.
     pub fn enqueue(&mut self, job: &NewJob, hints: &Hints) -> Result<Enqueued> {
         let mut draft = Draft::default();
-        let (id, is_new, state) = self.draft_job(&mut draft, job)?;
+        let (id, is_new, state, result) = self.draft_job(&mut draft, job)?;
         self.merge(draft);
-        Ok(Enqueued::from_parts(id, is_new, state, hints.wake(HintKind::Jobs)))
+        let enqueued = Enqueued::from_parts(id, is_new, state, hints.wake(HintKind::Jobs));
+        Ok(enqueued.with_result(result))
     }
 
-    /// Adds a new job to a draft: its id, whether it is new, its state.
-    pub(super) fn draft_job(
-        &self,
-        draft: &mut Draft,
-        job: &NewJob,
-    ) -> Result<(JobId, bool, Option<State>)> {
+    /// Adds a new job to a draft.
+    pub(super) fn draft_job(&self, draft: &mut Draft, job: &NewJob) -> Result<Drafted> {
         match self.fate(&draft.known, job)? {
-            Fate::Existing(id, state) => return Ok((id, false, state)),
+            Fate::Existing(id, state, result) => return Ok((id, false, state, result)),
             Fate::New => {}
+        }
+        if let (true, Some(subject)) = (job.rerun, &job.subject) {
+            let (known, row) = rerun::mark(self.subject(&draft.known, subject), job.id, subject);
+            draft.known.subjects.insert(subject.name.clone(), known);
+            draft.changes.subjects.push(row);
         }
         let lifecycle = self.newest_lifecycle(job)?;
         let hash = job.request_hash();
@@ -133,7 +149,11 @@ impl Work {
             traceparent: job.traceparent.clone(),
         };
         draft.changes.jobs_new.push((self.new_row(job, lifecycle), request));
-        Ok((job.id, true, Some(State::Waiting)))
+        Ok((job.id, true, Some(State::Waiting), None))
+    }
+
+    fn subject<'a>(&'a self, fresh: &'a Known, subject: &Subject) -> Option<&'a KnownSubject> {
+        fresh.subjects.get(&subject.name).or_else(|| self.known.subjects.get(&subject.name))
     }
 
     fn fate(&self, fresh: &Known, job: &NewJob) -> Result<Fate> {
@@ -146,8 +166,19 @@ impl Work {
                     Error::conflict("enqueue", job.id, why).about(format!("job {}", job.id))
                 );
             }
-            return Ok(Fate::Existing(job.id, Some(known.state)));
+            return Ok(Fate::Existing(job.id, Some(known.state), None));
         }
+        match self.fate_by_key(fresh, job, hash)? {
+            Fate::New => {}
+            existing => return Ok(existing),
+        }
+        match &job.subject {
+            Some(subject) if job.rerun => rerun::fate(self.subject(fresh, subject), job, subject),
+            _ => Ok(Fate::New),
+        }
+    }
+
+    fn fate_by_key(&self, fresh: &Known, job: &NewJob, hash: RequestHash) -> Result<Fate> {
         let Some(key) = &job.key else { return Ok(Fate::New) };
         let slot = (job.scope.clone(), key.clone());
         let known = fresh.keys.get(&slot).or_else(|| self.known.keys.get(&slot));
@@ -158,7 +189,7 @@ impl Work {
                 Err(Error::conflict("enqueue", known.job, why).about(format!("job {}", job.id)))
             }
             Some(known) if known.job == job.id => Ok(Fate::New),
-            Some(known) => Ok(Fate::Existing(known.job, known.state)),
+            Some(known) => Ok(Fate::Existing(known.job, known.state, None)),
             None => Ok(Fate::New),
         }
     }

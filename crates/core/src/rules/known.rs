@@ -25,6 +25,8 @@ pub struct Known {
     pub keys: BTreeMap<(Scope, IdempotencyKey), KnownKey>,
     /// Events by id.
     pub events: BTreeMap<EventId, KnownEvent>,
+    /// What is known of the subjects that are to be run again.
+    pub subjects: BTreeMap<String, KnownSubject>,
     /// The transition log setting of queues that have one.
     pub queue_logs: BTreeMap<QueueName, Option<bool>>,
 }
@@ -35,6 +37,37 @@ pub struct Known {
 pub struct KnownJob {
     pub hash: RequestHash,
     pub state: State,
+}
+
+/// What is known of a subject.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KnownSubject {
+    /// The version and the job of its latest rerun, which outlast that job.
+    pub mark: Option<(i64, JobId)>,
+    /// At least its jobs of each version asked for and one of its highest version, pruned ones (by
+    /// their tombstone) included; by version and job.
+    pub runs: Vec<KnownRun>,
+}
+
+impl KnownSubject {
+    /// Adds a job, once.
+    pub fn add(&mut self, run: KnownRun) {
+        let at = self.runs.partition_point(|it| (it.version, it.job) < (run.version, run.job));
+        match self.runs.get_mut(at) {
+            Some(it) if it.job == run.job => it.result = it.result.take().or(run.result),
+            _ => self.runs.insert(at, run),
+        }
+    }
+}
+
+/// One job about a subject.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are the rows'")]
+pub struct KnownRun {
+    pub version: i64,
+    pub job: JobId,
+    pub state: State,
+    pub result: Option<Json>,
 }
 
 /// A key that is taken.
@@ -64,6 +97,7 @@ impl Known {
         self.jobs.extend(other.jobs);
         self.keys.extend(other.keys);
         self.events.extend(other.events);
+        self.subjects.extend(other.subjects);
         self.queue_logs.extend(other.queue_logs);
     }
 }

@@ -15,6 +15,7 @@ mod ownership;
 mod progress;
 mod publish;
 pub mod records;
+mod rerun;
 mod settle;
 mod transition;
 mod views;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 
 pub use changes::Changes;
 pub use enqueue::EnqueueWants;
-pub use known::{Ids, Known, KnownEvent, KnownJob, KnownKey, Lifecycles};
+pub use known::{Ids, Known, KnownEvent, KnownJob, KnownKey, KnownRun, KnownSubject, Lifecycles};
 pub use lease::{claim_order, queues_once, room};
 pub use settle::SettleWants;
 

@@ -51,6 +51,10 @@ impl State {
             add("outcomes", cells);
         }
         self.keys.values().for_each(|row| add("keys", key(row)));
+        for (name, (version, job)) in &self.subjects {
+            let (version, job) = (int(*version), Cell::Id(job.as_uuid()));
+            add("subjects", vec![("name", text(name)), ("version", version), ("job_id", job)]);
+        }
         self.transitions.values().for_each(|row| add("transitions", transition(row)));
         for (key, last) in &self.sequences {
             add("sequences", vec![("key", text(key.as_str())), ("last", int(*last))]);
