@@ -1,5 +1,6 @@
 //! Owns the wake-ups between processes, on a connection of its own: LISTEN for those of others, and
-//! at most a NOTIFY of each kind at a time for ours, after the commit and never inside it. All of it
+//! at most a NOTIFY of each kind at a time for ours, after the commit and never inside it. The server is
+//! asked now and then whether it still answers, since a connection can die without a word. All of it
 //! only shortens the wait of a poll; nothing is lost when it fails.
 
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering as Memory};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use leasehold_core::{HintKind, Hints, Result};
+use leasehold_core::{Error, ErrorKind, HintKind, Hints, Result};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Client};
@@ -21,7 +22,11 @@ use crate::statement::{Db, sql};
 /// The pause after a NOTIFY, in which further ones become one.
 const GATHER: Duration = Duration::from_millis(5);
 /// The shortest and the longest pause before the connection is made anew.
-const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// How long the connection may be still before the server is asked whether it answers.
+const STILL_MAX: Duration = Duration::from_secs(5);
+/// The longest wait for an answer, a new connection's first included.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 const KINDS: [(HintKind, &str); 2] = [(HintKind::Jobs, "jobs"), (HintKind::Events, "events")];
 
@@ -42,20 +47,34 @@ impl Pending {
         self.bell.notify_one();
     }
 
-    fn take(&self) -> impl Iterator<Item = &'static str> {
+    fn take(&self) -> impl Iterator<Item = (HintKind, &'static str)> {
         let waiting = KINDS.iter().zip(&self.kinds);
-        waiting.filter(|(_, waits)| waits.swap(false, Memory::Relaxed)).map(|((_, word), _)| *word)
+        waiting.filter(|(_, waits)| waits.swap(false, Memory::Relaxed)).map(|(known, _)| *known)
     }
 }
 
 /// The task that sends and hears wake-ups; it ends with the store.
 #[derive(Debug)]
-pub(crate) struct Wakes(JoinHandle<()>);
+pub(crate) struct Wakes {
+    task: JoinHandle<()>,
+    /// Whether those of other processes are heard now.
+    hears: Arc<AtomicBool>,
+}
 
 impl Drop for Wakes {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
+}
+
+/// One connection's work.
+struct Serving<'a> {
+    target: &'a Target,
+    pending: &'a Pending,
+    hints: &'a Hints,
+    hears: &'a AtomicBool,
+    /// The number of the connection's server process, which its own wake-ups carry.
+    own: AtomicI32,
 }
 
 impl Wakes {
@@ -64,23 +83,33 @@ impl Wakes {
         let pending = Arc::new(Pending::default());
         let rung = Arc::clone(&pending);
         let hints = Hints::relaying(move |kind| rung.ring(kind));
-        let task = tokio::spawn(keep_on(target, pending, hints.clone()));
-        (Self(task), hints)
+        let hears = Arc::new(AtomicBool::new(false));
+        let task = tokio::spawn(keep_on(target, pending, hints.clone(), Arc::clone(&hears)));
+        (Self { task, hears }, hints)
+    }
+
+    /// Whether wake-ups of other processes are heard now.
+    pub(crate) fn hears(&self) -> bool {
+        self.hears.load(Memory::Relaxed)
     }
 }
 
-async fn keep_on(target: Target, pending: Arc<Pending>, hints: Hints) {
+async fn keep_on(target: Target, pending: Arc<Pending>, hints: Hints, hears: Arc<AtomicBool>) {
     let (shortest, longest) = BACK_OFF;
     let mut pause = shortest;
     loop {
-        let connected = target.connect().await;
-        let ended = match connected {
+        let ended = match patient(target.connect()).await {
             Ok((client, messages)) => {
-                pause = shortest;
-                serve(&target, &client, messages, &pending, &hints).await
+                let (target, pending, hints, hears) = (&target, &*pending, &hints, &*hears);
+                let own = AtomicI32::new(0);
+                let serving = Serving { target, pending, hints, hears, own };
+                serving.until_the_end(&client, messages).await
             }
             Err(error) => Err(error),
         };
+        if hears.swap(false, Memory::Relaxed) {
+            pause = shortest;
+        }
         if let Err(error) = ended {
             tracing::debug!(%error, "wake-ups between processes rest; polls go on");
         }
@@ -89,54 +118,64 @@ async fn keep_on(target: Target, pending: Arc<Pending>, hints: Hints) {
     }
 }
 
-/// Sends and hears until the connection ends.
-async fn serve(
-    target: &Target,
-    client: &Client,
-    mut messages: Messages,
-    pending: &Pending,
-    hints: &Hints,
-) -> Result<()> {
-    let own = AtomicI32::new(0);
-    let hear = async {
-        while let Some(Ok(message)) = messages.next().await {
-            if let AsyncMessage::Notification(told) = message
-                && told.process_id() != own.load(Memory::Relaxed)
-            {
-                let known = KINDS.iter().find(|(_, word)| *word == told.payload());
-                known.iter().for_each(|(kind, _)| hints.wake_local(*kind));
+/// Waits for an answer, but not for ever.
+async fn patient<T>(answer: impl Future<Output = Result<T>>) -> Result<T> {
+    let silent = |_| Error::new(ErrorKind::Unavailable, "listen", "the server does not answer");
+    tokio::time::timeout(PATIENCE, answer).await.map_err(silent)?
+}
+
+impl Serving<'_> {
+    /// Sends and hears until the connection ends.
+    async fn until_the_end(&self, client: &Client, mut messages: Messages) -> Result<()> {
+        let hear = async {
+            while let Some(Ok(message)) = messages.next().await {
+                if let AsyncMessage::Notification(told) = message
+                    && told.process_id() != self.own.load(Memory::Relaxed)
+                {
+                    let known = KINDS.iter().find(|(_, word)| *word == told.payload());
+                    known.iter().for_each(|(kind, _)| self.hints.wake_local(*kind));
+                }
             }
+        };
+        tokio::select! {
+            () = hear => Ok(()),
+            failed = self.send(client) => failed,
         }
-    };
-    tokio::select! {
-        () = hear => Ok(()),
-        failed = send(target, client, pending, hints, &own) => failed,
+    }
+
+    async fn send(&self, client: &Client) -> Result<()> {
+        let db = Db::plain(client, &self.target.schema);
+        let channel = self.target.schema.channel();
+        if !self.target.behind_pooler {
+            // A wake-up need not survive a crash.
+            let listen = format!("set synchronous_commit = off; listen \"{channel}\"");
+            patient(db.batch("listen", &listen)).await?;
+            self.own.store(process(&db).await?, Memory::Relaxed);
+            self.hears.store(true, Memory::Relaxed);
+        }
+        // What came while nobody listened.
+        KINDS.iter().for_each(|(kind, _)| self.hints.wake_local(*kind));
+        loop {
+            let rung = tokio::time::timeout(STILL_MAX, self.pending.bell.notified()).await;
+            if rung.is_err() {
+                process(&db).await?;
+            }
+            for (kind, word) in self.pending.take() {
+                let values = Params::new().one(channel.as_str()).one(word);
+                let told = patient(db.rows(sql!("notify"), values, |_| Ok(()))).await;
+                if let Err(error) = told {
+                    // The next connection tells it.
+                    self.pending.ring(kind);
+                    return Err(error);
+                }
+            }
+            tokio::time::sleep(GATHER).await;
+        }
     }
 }
 
-async fn send(
-    target: &Target,
-    client: &Client,
-    pending: &Pending,
-    hints: &Hints,
-    own: &AtomicI32,
-) -> Result<()> {
-    let (db, channel) = (Db::plain(client, &target.schema), target.schema.channel());
-    if !target.behind_pooler {
-        // A wake-up need not survive a crash.
-        let listen = format!("set synchronous_commit = off; listen \"{channel}\"");
-        db.batch("listen", &listen).await?;
-        let pid = db.row(sql!("notify_pid"), Params::new(), |row| Columns::of(row).raw()).await?;
-        own.store(pid.unwrap_or(0), Memory::Relaxed);
-    }
-    // What came while nobody listened.
-    KINDS.iter().for_each(|(kind, _)| hints.wake_local(*kind));
-    loop {
-        pending.bell.notified().await;
-        for word in pending.take() {
-            let values = Params::new().one(channel.as_str()).one(word);
-            db.rows(sql!("notify"), values, |_| Ok(())).await?;
-        }
-        tokio::time::sleep(GATHER).await;
-    }
+/// Asks the server for its process's number.
+async fn process(db: &Db<'_>) -> Result<i32> {
+    let number = db.row(sql!("notify_pid"), Params::new(), |row| Columns::of(row).raw());
+    Ok(patient(number).await?.unwrap_or(0))
 }

@@ -46,7 +46,7 @@ struct Inner {
     target: Target,
     pools: Pools,
     marks: Marks,
-    _wakes: Wakes,
+    wakes: Wakes,
 }
 
 /// Where the time and the ids of a store come from.
@@ -100,7 +100,7 @@ impl PostgresStore {
             clock: origin.clock,
             lifecycles: Mutex::new(None),
         };
-        Ok(Self(Arc::new(Inner { shared, target, pools, marks: Marks::default(), _wakes: wakes })))
+        Ok(Self(Arc::new(Inner { shared, target, pools, marks: Marks::default(), wakes })))
     }
 
     /// Joins a transaction of the caller's own; the verbs commit or roll back with it.
@@ -112,6 +112,11 @@ impl PostgresStore {
     /// How many connections the verbs share; the lanes of settlements and heartbeats come on top.
     pub fn pool_size(&self) -> usize {
         self.0.target.pool_size
+    }
+
+    /// Whether wake-ups of other processes are heard at this moment; asks nobody.
+    pub fn hears_wake_ups(&self) -> bool {
+        self.0.wakes.hears()
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -289,7 +294,11 @@ impl Store for PostgresStore {
         let counted = async {
             let mut client = self.reader().await?;
             let begun = snapshot(&mut client).await?;
-            stats::stats(&self.db(&begun), &self.0.shared).await
+            let mut stats = stats::stats(&self.db(&begun), &self.0.shared).await?;
+            if !self.0.target.behind_pooler {
+                stats.tell_of_wake_ups(self.hears_wake_ups());
+            }
+            Ok(stats)
         };
         counted.await.map_err(|error| named(error, "stats"))
     }

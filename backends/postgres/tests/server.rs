@@ -73,7 +73,10 @@ fn main() {
         races::stale_snapshot_asks_for_a_restart,
         record_plans::records_and_reruns_walk_their_index,
         wakes::enqueue_wakes_another_process,
+        wakes::killed_listener_listens_again,
         wakes::lost_connection_comes_back,
+        wakes::notifications_stay_short_and_few,
+        wakes::silent_connection_is_given_up,
     ];
     let url = std::env::var("LEASEHOLD_TEST_POSTGRES_URL").ok();
     let required = std::env::var_os("LEASEHOLD_REQUIRE_ENGINES").is_some();

@@ -27,6 +27,9 @@ pub struct Stats {
     pub log_bytes: Option<u64>,
     /// What an operator should know, for people; empty when all is well.
     pub warnings: Vec<String>,
+    /// Whether wake-ups of other processes are heard at this moment; `None` where nobody listens for
+    /// them. Without them pick-up takes up to one poll.
+    pub wake_ups_heard: Option<bool>,
 }
 
 impl Stats {
@@ -41,6 +44,16 @@ impl Stats {
             engine: engine.into(),
             log_bytes: None,
             warnings: Vec::new(),
+            wake_ups_heard: None,
+        }
+    }
+
+    /// Notes whether wake-ups of other processes are heard, with a warning when not; for stores.
+    pub fn tell_of_wake_ups(&mut self, heard: bool) {
+        self.wake_ups_heard = Some(heard);
+        if !heard {
+            let why = "wake-ups of other processes are not heard now; pick-up takes up to one poll";
+            self.warnings.push(why.to_owned());
         }
     }
 

@@ -1,5 +1,6 @@
 //! Owns what a store makes of connections that break and transactions that have failed.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -74,13 +75,7 @@ pub(crate) async fn damaged_row_fails_its_own_item_only(place: Place) {
 /// Relays connections to the server's socket; while `cuts`, a COMMIT goes through and its connection
 /// ends before the reply.
 async fn relay(server: &str, cuts: Arc<AtomicBool>) -> u16 {
-    let config: Config = server.parse().expect("a URL");
-    let folder = match config.get_hosts() {
-        [Host::Unix(folder), ..] => folder.clone(),
-        other => panic!("no socket: {other:?}"),
-    };
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    let socket = folder.join(format!(".s.PGSQL.{port}"));
+    let socket = socket(server);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     tokio::spawn(async move {
@@ -90,6 +85,17 @@ async fn relay(server: &str, cuts: Arc<AtomicBool>) -> u16 {
         }
     });
     port
+}
+
+/// Where the server's socket lies.
+pub(crate) fn socket(server: &str) -> PathBuf {
+    let config: Config = server.parse().expect("a URL");
+    let folder = match config.get_hosts() {
+        [Host::Unix(folder), ..] => folder.clone(),
+        other => panic!("no socket: {other:?}"),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    folder.join(format!(".s.PGSQL.{port}"))
 }
 
 async fn carry(client: TcpStream, server: UnixStream, cuts: Arc<AtomicBool>) {
