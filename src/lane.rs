@@ -99,13 +99,21 @@ impl<F> Held<F> {
 pub(crate) struct Leases<F> {
     held: Mutex<HashMap<F, Held<F>>>,
     renew_at: RenewAt,
+    /// Is cancelled once nobody renews any more.
+    unrenewed: CancellationToken,
 }
 
 impl<F: Renewable> Leases<F> {
     /// Begins with none, and starts the lane that renews them; it ends once they are dropped.
     pub(crate) fn start(store: Arc<dyn Store>, renew_at: RenewAt) -> Result<Arc<Self>> {
-        let leases = Arc::new(Self { held: Mutex::default(), renew_at });
+        let unrenewed = CancellationToken::new();
+        let ends = unrenewed.clone().drop_guard();
+        let leases = Arc::new(Self { held: Mutex::default(), renew_at, unrenewed });
         let lane = renew_all(store, Arc::downgrade(&leases));
+        let lane = async move {
+            let _however_it_ends = ends;
+            lane.await;
+        };
         let begun = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let begun = begun.and_then(|runtime| {
             let thread = std::thread::Builder::new().name("leasehold-renew".to_owned());
@@ -115,6 +123,12 @@ impl<F: Renewable> Leases<F> {
             Error::new(ErrorKind::Unavailable, "start", "no thread for renewals").with_source(error)
         };
         begun.map(|_| leases).map_err(none)
+    }
+
+    /// Waits for the end of the lane, which comes only by a panic in it.
+    pub(crate) async fn unrenewed(&self) -> Error {
+        self.unrenewed.cancelled().await;
+        Error::new(ErrorKind::Unavailable, "renew", "the renewal lane has ended")
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut HashMap<F, Held<F>>) -> T) -> T {

@@ -32,6 +32,7 @@ pub struct Relay<S> {
     renew_at: RenewAt,
     retry: RetryPolicy,
     grace: Duration,
+    idempotent: bool,
 }
 
 impl<S: Sink> Relay<S> {
@@ -49,6 +50,7 @@ impl<S: Sink> Relay<S> {
             renew_at: RenewAt::default(),
             retry: RetryPolicy::default(),
             grace: Duration::from_secs(20),
+            idempotent: false,
         }
     }
 
@@ -102,7 +104,15 @@ impl<S: Sink> Relay<S> {
         Ok(self)
     }
 
-    /// Sets how long a shutdown waits for deliveries; what is left is given back uncounted.
+    /// Declares the sink idempotent: its conflicts are tried again; else they are dead at once.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.idempotent = true;
+        self
+    }
+
+    /// Sets how long a shutdown waits for deliveries; what is left is given back uncounted. A store
+    /// that does not answer then is waited for 5 s more, no longer.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;

@@ -17,17 +17,28 @@ use crate::lane::{Held, Leases};
 type InHand = Leases<EventFence>;
 
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long the releases at the end of a shutdown may take.
+const RELEASE_MAX: Duration = Duration::from_secs(5);
 
 impl<S: Sink> Relay<S> {
     /// Delivers until `shutdown` is cancelled; the batch in hand is finished or given back.
     ///
     /// # Errors
-    /// `Unavailable` without a thread for renewals; errors of the store are logged and tried again.
+    /// `Unavailable` without a thread for renewals or when it ends; errors of the store are logged and
+    /// tried again.
     pub async fn run(&self, shutdown: &CancellationToken) -> Result<()> {
         let leases = Leases::start(self.store.clone(), self.renew_at)?;
         let mut hints = self.store.hints().listen(HintKind::Events);
         while !shutdown.is_cancelled() {
-            match self.relay_once(&leases, shutdown).await {
+            let tried = tokio::select! {
+                tried = self.relay_once(&leases, shutdown) => tried,
+                error = leases.unrenewed() => return Err(error),
+                () = self.patience_over(shutdown) => {
+                    tracing::error!("the store does not answer; what is in hand will lapse");
+                    return Ok(());
+                }
+            };
+            match tried {
                 Ok(0) => {}
                 Ok(_) => continue,
                 Err(error) => tracing::warn!(%error, "claim of events failed"),
@@ -50,7 +61,11 @@ impl<S: Sink> Relay<S> {
         let leases = Leases::start(self.store.clone(), self.renew_at)?;
         let (never, mut total) = (CancellationToken::new(), 0);
         loop {
-            match self.relay_once(&leases, &never).await? {
+            let tried = tokio::select! {
+                tried = self.relay_once(&leases, &never) => tried?,
+                error = leases.unrenewed() => return Err(error),
+            };
+            match tried {
                 0 => return Ok(total),
                 tried => total += tried,
             }
@@ -58,7 +73,11 @@ impl<S: Sink> Relay<S> {
     }
 
     /// Claims one batch and tries each of its events; gives how many they were.
-    async fn relay_once(&self, leases: &InHand, shutdown: &CancellationToken) -> Result<usize> {
+    pub(super) async fn relay_once(
+        &self,
+        leases: &InHand,
+        shutdown: &CancellationToken,
+    ) -> Result<usize> {
         let mut request = EventClaimRequest::new(self.id).limit(self.batch).lease(self.lease);
         request.topics.clone_from(&self.topics);
         let sent = clock::now();
@@ -105,12 +124,23 @@ impl<S: Sink> Relay<S> {
         };
         let verdict = match answer {
             Ok(()) => EventVerdict::Delivered,
-            Err(failure) => {
-                let delay = Some(self.retry.delay(attempt, &failure, random_unit()));
-                EventVerdict::Retry { failure, delay }
-            }
+            Err(failure) => self.failed(attempt, failure),
         };
         self.settle(leases, fence, verdict).await;
+    }
+
+    /// The store ends what is not retryable or has no budget; only the relay knows of idempotence.
+    fn failed(&self, attempt: u32, failure: Failure) -> EventVerdict {
+        if failure.class().retries_need_idempotence() && !self.idempotent {
+            return EventVerdict::DeadLetter { failure };
+        }
+        let delay = Some(self.retry.delay(attempt, &failure, random_unit()));
+        EventVerdict::Retry { failure, delay }
+    }
+
+    async fn patience_over(&self, shutdown: &CancellationToken) {
+        self.grace_over(shutdown).await;
+        tokio::time::sleep(RELEASE_MAX).await;
     }
 
     async fn grace_over(&self, shutdown: &CancellationToken) {

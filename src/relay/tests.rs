@@ -45,6 +45,7 @@ impl Sink for Slow {
         match event.payload.as_str() {
             "\"fail\"" => Err(Failure::new(FailureCode::UpstreamUnavailable, "later")),
             "\"panic\"" => panic!("boom"),
+            "\"taken\"" => Err(Failure::new(FailureCode::VersionConflict, "taken")),
             _ => Ok(()),
         }
     }
@@ -87,6 +88,48 @@ async fn a_failed_or_panicking_sink_is_a_failed_attempt() {
     });
     let wanted = [FailureCode::UpstreamUnavailable, FailureCode::Panic];
     assert_eq!(codes.collect::<Vec<_>>(), wanted);
+}
+
+/// Proves: RT-1
+#[tokio::test]
+async fn a_conflict_of_the_sink_is_tried_again_only_where_idempotent() {
+    let fake = fake([event("\"taken\""), event("\"taken\"")]);
+    let relay = || Relay::new(Arc::new(fake.clone()), Slow::default()).batch(1).unwrap();
+    let shutdown = CancellationToken::new();
+    let leases = crate::lane::Leases::start(relay().store, relay().renew_at).unwrap();
+    relay().relay_once(&leases, &shutdown).await.unwrap();
+    relay().idempotent().relay_once(&leases, &shutdown).await.unwrap();
+    let [first, second] = &verdicts(&fake)[..] else { panic!("{:?}", verdicts(&fake)) };
+    assert!(matches!(first, EventVerdict::DeadLetter { .. }), "{first:?}");
+    assert!(matches!(second, EventVerdict::Retry { delay: Some(_), .. }), "{second:?}");
+}
+
+/// Proves: TX-4, WQ-11
+#[tokio::test]
+async fn a_relay_that_cannot_renew_any_more_ends() {
+    let fake = fake([event("1")]);
+    fake.script(|script| script.renewing = Renewing::Panics);
+    let sink = Slow { sleeps: Duration::from_secs(60), ..Slow::default() };
+    let relay = Relay::new(Arc::new(fake.clone()), sink).lease(LeaseLength::MIN);
+    let stop = CancellationToken::new();
+    let ended = tokio::time::timeout(Duration::from_secs(4), relay.run(&stop)).await;
+    assert_eq!(ended.expect("it ends").unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+/// Proves: WQ-20
+#[tokio::test]
+async fn a_relay_whose_store_gives_no_answer_ends_five_seconds_after_its_grace() {
+    let fake = Fake::default();
+    fake.script(|script| script.silent = true);
+    let stop = CancellationToken::new();
+    let relay = Relay::new(Arc::new(fake), Slow::default()).grace(Duration::from_millis(100));
+    let later = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        stop.cancel();
+    };
+    let both = async { tokio::join!(relay.run(&stop), later) };
+    let (ended, ()) = tokio::time::timeout(Duration::from_secs(6), both).await.expect("it ends");
+    ended.unwrap();
 }
 
 /// Proves: TX-4

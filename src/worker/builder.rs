@@ -67,6 +67,16 @@ impl Worker {
         WorkerBuilder { worker, last: None }
     }
 
+    /// What an operator should know before this worker runs; logged at its start.
+    pub fn warnings(&self) -> Vec<String> {
+        let few = self.store.connections().filter(|connections| *connections <= self.slots);
+        let few = few.map(|connections| {
+            let slots = self.slots;
+            format!("{connections} connections for {slots} slots and the claims: they wait for one another")
+        });
+        few.into_iter().collect()
+    }
+
     /// The id of this worker, new at every start.
     pub fn id(&self) -> WorkerId {
         self.id
@@ -156,7 +166,10 @@ impl WorkerBuilder {
         self
     }
 
-    /// Sets how long a shutdown waits for handlers, over all queues together.
+    /// Sets how long a shutdown waits for handlers, over all queues together; 20 s unless set.
+    ///
+    /// What has not ended by then is cancelled and given back, which takes 5 s at most, and 5 s more
+    /// while the store leaves a claim unanswered.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.worker.grace = grace;

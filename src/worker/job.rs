@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use leasehold_core::{Claim, Failure, FailureCode, Settlement, Verdict};
+use leasehold_core::{Claim, Failure, FailureCode, Fence, Settlement, Verdict};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -12,7 +12,7 @@ use super::context::{Context, Inner};
 use super::handler::{Handled, HandlerError};
 use super::run::Running;
 use crate::clock;
-use crate::lane::Held;
+use crate::lane::{Held, Leases};
 
 /// How long a job of an unknown kind is put back for.
 const UNKNOWN_BACKOFF: Duration = Duration::from_secs(30);
@@ -46,11 +46,11 @@ impl Running {
             step: tokio::sync::Mutex::default(),
         }));
         let run = Run { worker: self.worker.clone(), closing: self.closing.clone(), lost };
-        let leases = self.leases.clone();
+        let held = InHand { leases: self.leases.clone(), fence };
         tasks.spawn(async move {
-            match run.run(handler, context).await {
-                Some(settlement) => settler.settle(settlement).await,
-                None => leases.remove(&fence),
+            let _until_it_ends = held;
+            if let Some(settlement) = run.run(handler, context).await {
+                settler.settle(settlement).await;
             }
         });
     }
@@ -71,6 +71,18 @@ impl Running {
             tracing::warn!(%job, %kind, %queue, "no handler for this kind; given back");
             Some(UNKNOWN_BACKOFF)
         })
+    }
+}
+
+/// A lease that is renewed no longer than its run lasts, however that ends.
+struct InHand {
+    leases: Arc<Leases<Fence>>,
+    fence: Fence,
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.leases.remove(&self.fence);
     }
 }
 
@@ -138,5 +150,8 @@ fn panic_text(stopped: JoinError) -> String {
     };
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "the handler panicked without a text".to_owned())
+    text.unwrap_or_else(|| {
+        std::mem::forget(payload); // its drop is the handler's code and may panic again
+        "the handler panicked without a text".to_owned()
+    })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
 use leasehold_core::retry::random_unit;
 use leasehold_core::{
-    Claim, ClaimRequest, Control, ErrorKind, Fence, HintKind, Listener, Result, Store,
+    Claim, ClaimRequest, Control, Error, ErrorKind, Fence, HintKind, Listener, Result, Store,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -45,13 +45,13 @@ impl Worker {
     ///
     /// # Errors
     /// Those of registering the lifecycles and the name, after some retries where a repeat may mend
-    /// them; `Unavailable` without a renewal thread; `Invalid` when the store refuses the claims.
+    /// them; `Unavailable` without a renewal thread, and when a lane of the worker itself ends;
+    /// `Invalid` when the store refuses the claims.
     pub async fn run(self, shutdown: CancellationToken) -> Result<()> {
         let upkeep = shutdown.child_token();
         let _ends_with_us = upkeep.clone().drop_guard();
         if let Some(every) = self.upkeep {
-            let maintenance = Maintenance::new(self.store.clone()).every(every);
-            tokio::spawn(async move { maintenance.run(&upkeep).await });
+            tokio::spawn(keep_up(Maintenance::new(self.store.clone()).every(every), every, upkeep));
         }
         self.start(shutdown).await?.claim_until(false).await
     }
@@ -65,6 +65,9 @@ impl Worker {
     }
 
     async fn start(self, shutdown: CancellationToken) -> Result<Running> {
+        for warning in self.warnings() {
+            tracing::warn!("{warning}");
+        }
         for lifecycle in &self.lifecycles {
             let register = Control::Register(Box::new(lifecycle.clone()));
             begin_with(&*self.store, register, &shutdown).await?;
@@ -95,20 +98,38 @@ impl Running {
         };
         let deadline = deadline.boxed().shared();
         let mut tasks = JoinSet::new();
-        let ended = self.claim_all(until_idle, &mut tasks, &deadline).await;
+        let (settler, leases) = (self.settler.clone(), self.leases.clone());
+        let ended = tokio::select! {
+            ended = self.claim_all(until_idle, &mut tasks, &deadline) => ended,
+            error = settler.ended() => self.give_up(error),
+            error = leases.unrenewed() => self.give_up(error),
+        };
         if ended.is_err() {
             self.shutdown.cancel(); // the jobs in hand still get their grace time
         }
+        let closing = self.closing.clone();
+        let over = async {
+            tokio::select! {
+                () = deadline => closing.cancel(),
+                () = closing.cancelled() => {}
+            }
+        };
         tokio::select! {
             () = join_all(&mut tasks) => {}
-            () = deadline => {
-                self.closing.cancel();
+            () = over => {
                 if tokio::time::timeout(RELEASE_MAX, join_all(&mut tasks)).await.is_err() {
                     tracing::error!(jobs = tasks.len(), "not released; their leases will lapse");
                 }
             }
         }
         ended
+    }
+
+    /// Without one of its lanes a worker can keep no lease or store no end: whatever runs is stopped.
+    fn give_up(&self, error: Error) -> Result<()> {
+        tracing::error!(%error, "the worker ends");
+        self.closing.cancel();
+        Err(error)
     }
 
     /// Claims and begins jobs until the shutdown, or until there is nothing left to do.
@@ -221,10 +242,18 @@ impl Running {
 /// Does one act of the start; a database that is away for a moment does not end the worker.
 async fn begin_with(store: &dyn Store, act: Control, shutdown: &CancellationToken) -> Result<()> {
     let mut pause = Duration::from_millis(100);
-    for _ in 1..START_TRIES {
-        match store.control(act.clone()).await {
-            Ok(_) => return Ok(()),
+    for tried in 1.. {
+        let answer = tokio::select! {
+            biased;
+            answer = store.control(act.clone()) => answer.map(|_| ()),
+            () = after(shutdown, RELEASE_MAX) => {
+                Err(Error::new(ErrorKind::Unavailable, "start worker", "shut down before an answer"))
+            }
+        };
+        match answer {
+            Ok(()) => break,
             Err(error) if !error.is_retryable() || shutdown.is_cancelled() => return Err(error),
+            Err(error) if tried == START_TRIES => return Err(error),
             Err(error) => tracing::warn!(%error, "the worker cannot start yet"),
         }
         tokio::select! {
@@ -233,7 +262,25 @@ async fn begin_with(store: &dyn Store, act: Control, shutdown: &CancellationToke
         }
         pause = (pause * 2).min(START_PAUSE_MAX);
     }
-    store.control(act).await.map(|_| ())
+    Ok(())
+}
+
+async fn after(shutdown: &CancellationToken, wait: Duration) {
+    shutdown.cancelled().await;
+    tokio::time::sleep(wait).await;
+}
+
+/// Upkeep whose panic ends neither itself nor the worker.
+async fn keep_up(maintenance: Maintenance, every: Duration, shutdown: CancellationToken) {
+    loop {
+        let (maintenance, until) = (maintenance.clone(), shutdown.clone());
+        let round = tokio::spawn(async move { maintenance.run(&until).await });
+        match round.await {
+            Err(stopped) if stopped.is_panic() => tracing::error!(%stopped, "upkeep panicked"),
+            _ => return,
+        }
+        tokio::time::sleep(every).await;
+    }
 }
 
 type Deadline = Shared<BoxFuture<'static, ()>>;

@@ -10,6 +10,7 @@ use leasehold_core::{
     Verdict,
 };
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::lane::Leases;
 
@@ -33,14 +34,27 @@ struct Item {
 pub(super) struct Settler {
     inbox: mpsc::Sender<Item>,
     leases: Arc<Leases<Fence>>,
+    /// Is cancelled once nobody settles any more.
+    ended: CancellationToken,
 }
 
 impl Settler {
     pub(super) fn start(store: Arc<dyn Store>, leases: Arc<Leases<Fence>>) -> Self {
         let (inbox, receiver) = mpsc::channel(BATCH);
         let lane = Lane { store, leases: leases.clone(), batch: Vec::with_capacity(BATCH) };
-        tokio::spawn(lane.settle_all(receiver));
-        Self { inbox, leases }
+        let ended = CancellationToken::new();
+        let ends = ended.clone().drop_guard();
+        tokio::spawn(async move {
+            let _however_it_ends = ends;
+            lane.settle_all(receiver).await;
+        });
+        Self { inbox, leases, ended }
+    }
+
+    /// Waits for the end of the lane, which comes only by a panic in it.
+    pub(super) async fn ended(&self) -> Error {
+        self.ended.cancelled().await;
+        Error::new(ErrorKind::Unavailable, "settle", "the settle lane has ended")
     }
 
     /// Returns once the settlement is stored or can no longer be.

@@ -1,6 +1,7 @@
 //! What a handler's end becomes, without a store; `running` plays whole workers.
 
 pub(crate) mod fake;
+mod lanes;
 mod running;
 
 use leasehold_core::{

@@ -307,6 +307,10 @@ impl Store for PostgresStore {
         self.run(Lane::Shared, &request).await
     }
 
+    fn connections(&self) -> Option<usize> {
+        Some(self.pool_size())
+    }
+
     fn hints(&self) -> Hints {
         self.0.shared.hints.clone()
     }

@@ -124,6 +124,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The hub of this store's wake-ups.
     fn hints(&self) -> Hints;
 
+    /// How many connections the verbs share; `None` where a call waits for no connection.
+    fn connections(&self) -> Option<usize> {
+        None
+    }
+
     /// What else a service keeps in the same database.
     fn records(&self) -> &dyn Records;
 }

@@ -2,7 +2,7 @@
 //! answered, and what was sent. It keeps no rules; the conformance suite holds real stores to them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -25,6 +25,7 @@ pub(crate) enum Renewing {
     CancelRequested,
     Lost,
     Unreachable,
+    Panics,
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +36,12 @@ pub(crate) struct Script {
     pub(crate) claims_unanswered: usize,
     /// What the next settlements are answered with.
     pub(crate) settle_errors: VecDeque<ErrorKind>,
+    /// Whether the next settlement panics.
+    pub(crate) settle_panics: bool,
+    /// How many connections the calls share, as far as workers can see.
+    pub(crate) connections: Option<usize>,
+    /// Whether acts of control and claims get no answer at all.
+    pub(crate) silent: bool,
     /// What the next acts of control are answered with.
     pub(crate) control_errors: VecDeque<ErrorKind>,
     pub(crate) claims: Vec<ClaimRequest>,
@@ -60,6 +67,7 @@ impl Script {
             Renewing::Unreachable => {
                 Err(Error::new(ErrorKind::Unavailable, "renew", "no database"))
             }
+            Renewing::Panics => panic!("no renewals today"),
             _ => Ok(vec![Renewal::Renewed { remaining, cancel_requested }; fences]),
         }
     }
@@ -80,7 +88,13 @@ impl Fake {
     }
 
     pub(crate) fn script<T>(&self, act: impl FnOnce(&mut Script) -> T) -> T {
-        act(&mut self.script.lock().unwrap())
+        act(&mut self.script.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn answer(&self) {
+        if self.script(|script| script.silent) {
+            std::future::pending::<()>().await;
+        }
     }
 
     pub(crate) fn verdicts(&self) -> Vec<Verdict> {
@@ -212,6 +226,7 @@ impl Store for Fake {
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Result<Settled>>> {
         self.script(|script| {
             let mut answers = Vec::new();
+            assert!(!script.settle_panics, "no settlements today");
             for settlement in settlements {
                 script.settled.push(settlement);
                 answers.push(match script.settle_errors.pop_front() {
@@ -232,6 +247,7 @@ impl Store for Fake {
     }
 
     async fn claim_events(&self, request: EventClaimRequest) -> Result<Vec<EventClaim>> {
+        self.answer().await;
         self.script(|script| {
             script.event_claims.push(request.clone());
             let count = request.limit.min(script.events.len());
@@ -259,6 +275,7 @@ impl Store for Fake {
     }
 
     async fn control(&self, _: Control) -> Result<Controlled> {
+        self.answer().await;
         match self.script(|script| script.control_errors.pop_front()) {
             Some(kind) => Err(Error::new(kind, "control", "as scripted")),
             None => Ok(Controlled::Done),
@@ -275,6 +292,10 @@ impl Store for Fake {
 
     async fn prune(&self, _: PruneRequest) -> Result<Pruned> {
         Ok(Pruned::default())
+    }
+
+    fn connections(&self) -> Option<usize> {
+        self.script(|script| script.connections)
     }
 
     fn hints(&self) -> Hints {
