@@ -112,7 +112,7 @@ create table leasehold_requests (
   traceparent text,
   constraint requests_subject_has_version check ((subject is null) = (subject_version is null))
 ) strict;
-create index leasehold_requests_subject on leasehold_requests (subject, job_id)
+create index leasehold_requests_subject on leasehold_requests (subject, subject_version, job_id)
   where subject is not null;
 create index leasehold_requests_version on leasehold_requests (subject, subject_version, job_id)
   where subject is not null;

@@ -8,10 +8,11 @@ use leasehold_core::{
 };
 use rusqlite::{Connection, params};
 
+use crate::error::corrupt;
 use crate::joined::Joined;
-use crate::load::{self, Facts, bound};
+use crate::load::{self, Before, Facts, bound};
 use crate::row::Columns;
-use crate::statement::{Sql, row, rows, sql};
+use crate::statement::{Sql, execute, id_list, row, rows, sql};
 use crate::{deliver, write};
 
 /// The most expired rows that one claim takes back in passing.
@@ -157,20 +158,50 @@ impl Taking<'_> {
         let Joined { conn, shared, .. } = *self.joined;
         let fresh = self.rows.get_mut(self.had..).unwrap_or_default();
         self.work.claimed(fresh)?;
-        let claim = |row: &JobRow| {
-            let (request, checkpoint) = load::request(conn, row)?;
-            self.work.claim_of(row, request, checkpoint)
-        };
-        let claims = self.rows.iter().map(claim).collect::<Result<Vec<_>>>()?;
-        let mut changes = self.work.into_changes();
-        write::changes(conn, shared, self.facts.now, &mut changes)?;
+        let mut claims = Vec::with_capacity(self.rows.len());
+        for (row, (request, left)) in self.rows.iter().zip(load::requests(conn, &self.rows)?) {
+            claims.push(self.work.claim_of(row, request, left)?);
+        }
         let fresh = self.rows.get(self.had..).unwrap_or_default();
+        // Rows that this transaction has reclaimed or logged are in hand, the others are only claimed.
+        let in_hand = |row: &&JobRow| self.work.job(row.id).is_some();
+        let (others, plain): (Vec<_>, Vec<_>) = fresh.iter().partition(in_hand);
+        let mut changes = self.work.into_changes();
+        write::changes(conn, shared, self.facts.now, &mut changes, &Before::new())?;
         if changes.is_empty() && !fresh.is_empty() {
             shared.clock.keep(conn, self.facts.now)?;
         }
-        fresh.iter().try_for_each(|row| write::job(conn, row))?;
+        others.into_iter().try_for_each(|row| write::job(conn, row))?;
+        write_claimed(conn, self.facts, self.request, &plain)?;
         Ok(claims)
     }
+}
+
+/// Writes rows that were waiting and are claimed: one statement for each length of lease.
+fn write_claimed(
+    conn: &Connection,
+    facts: &Facts,
+    request: &ClaimRequest,
+    rows: &[&JobRow],
+) -> Result<()> {
+    let mut left = rows;
+    while let Some(lease) = left.first().and_then(|row| row.lease) {
+        let same = |row: &&&JobRow| row.lease.is_some_and(|it| it.length == lease.length);
+        let (these, rest) = left.split_at(left.iter().take_while(same).count());
+        let values = params![
+            id_list(these.iter().map(|row| row.id.as_bytes())),
+            request.claim.as_bytes().as_slice(),
+            request.worker.as_bytes().as_slice(),
+            lease.expires_at.as_micros(),
+            facts.now.as_micros(),
+            lease.length.as_millis(),
+        ];
+        if execute(conn, sql!("claim_jobs"), values)? != these.len() {
+            return Err(corrupt("a job changed under the write lock"));
+        }
+        left = rest;
+    }
+    Ok(())
 }
 
 fn job_rows(conn: &Connection, sql: Sql, values: impl rusqlite::Params) -> Result<Vec<JobRow>> {

@@ -97,7 +97,7 @@ impl Joined<'_> {
         act: impl FnOnce(&mut Work) -> Result<Controlled>,
     ) -> Result<Controlled> {
         let mut work = facts.work(self.shared);
-        load::jobs(self.conn, &mut work, &[job])?;
+        let _before = load::jobs(self.conn, &mut work, &[job])?;
         let done = act(&mut work)?;
         self.write(facts, work)?;
         Ok(done)

@@ -9,7 +9,7 @@ use leasehold_core::{
 use rusqlite::{Connection, Savepoint, Transaction};
 
 use crate::error::named;
-use crate::load::{self, Facts, Shared};
+use crate::load::{self, Before, Facts, Shared};
 use crate::statement::batch;
 use crate::{deliver, write};
 
@@ -75,10 +75,10 @@ impl Joined<'_> {
             let mut work = facts.work(self.shared);
             let wants = SettleWants::of_events(events);
             let mut known = leasehold_core::rules::Known::default();
-            known.events = load::wants(self.conn, &mut work, &wants)?;
+            known.events = load::wants(self.conn, &mut work, &wants)?.1;
             work.publish(events)?;
             let mut changes = work.into_changes();
-            write::changes(self.conn, self.shared, facts.now, &mut changes)?;
+            write::changes(self.conn, self.shared, facts.now, &mut changes, &Before::new())?;
             Ok(Work::published(events, &changes.events_new, &known))
         })
     }
@@ -91,7 +91,7 @@ impl Joined<'_> {
         self.verb("progress", |facts| {
             self.shared.limits.check_batch("progress", reports.len())?;
             let mut work = facts.work(self.shared);
-            load::wants(self.conn, &mut work, &SettleWants::of_progress(reports))?;
+            let _known = load::wants(self.conn, &mut work, &SettleWants::of_progress(reports))?;
             let answers = reports.iter().map(|report| work.progress(report)).collect();
             self.write(facts, work)?;
             Ok(answers)
@@ -106,9 +106,11 @@ impl Joined<'_> {
         self.verb("settle", |facts| {
             self.shared.limits.check_batch("settle", settlements.len())?;
             let mut work = facts.work(self.shared);
-            load::wants(self.conn, &mut work, &SettleWants::of(settlements))?;
+            let wants = SettleWants::of(settlements);
+            let (before, _) = load::wants(self.conn, &mut work, &wants)?;
             let answers = settlements.iter().map(|item| work.settle(item)).collect();
-            self.write(facts, work)?;
+            let mut changes = work.into_changes();
+            write::changes(self.conn, self.shared, facts.now, &mut changes, &before)?;
             Ok(answers)
         })
     }
@@ -130,7 +132,7 @@ impl Joined<'_> {
             let mut ids: Vec<_> = request.fences.iter().map(|fence| fence.job()).collect();
             ids.sort_unstable();
             ids.dedup();
-            load::jobs(self.conn, &mut work, &ids)?;
+            let _before = load::jobs(self.conn, &mut work, &ids)?;
             let answers = request.fences.iter().map(|fence| work.renew(fence, request)).collect();
             self.write(facts, work)?;
             Ok(answers)
@@ -162,7 +164,8 @@ impl Joined<'_> {
 
     /// Writes what a verb decided.
     pub(crate) fn write(&self, facts: &Facts, work: Work) -> Result<()> {
-        write::changes(self.conn, self.shared, facts.now, &mut work.into_changes())
+        let changes = &mut work.into_changes();
+        write::changes(self.conn, self.shared, facts.now, changes, &Before::new())
     }
 
     /// Runs a verb: facts first, whole or not at all, errors under the verb's name.

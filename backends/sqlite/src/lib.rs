@@ -34,6 +34,7 @@ mod clock;
 mod control;
 mod deliver;
 mod document;
+mod ends;
 mod error;
 mod files;
 mod find;

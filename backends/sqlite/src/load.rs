@@ -1,7 +1,7 @@
 //! Owns what a transaction reads before it decides: the store's facts, rows by id, and what exists
 //! under new ids and keys. Decides nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use leasehold_core::row::{JobRow, QueueRow, RequestRow};
@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::error::corrupt;
 use crate::files::Files;
 use crate::row::Columns;
-use crate::statement::{row, rows, sql};
+use crate::statement::{id_list, row, rows, sql};
 use crate::subject;
 
 /// What every connection of one store shares.
@@ -31,6 +31,9 @@ pub(crate) struct Shared {
     pub(crate) files: Option<Files>,
     pub(crate) lifecycles: Mutex<Option<(String, Arc<Lifecycles>)>>,
 }
+
+/// Job rows as they were loaded.
+pub(crate) type Before = HashMap<JobId, JobRow>;
 
 /// What a transaction knows of its store.
 #[derive(Debug)]
@@ -81,19 +84,17 @@ pub(crate) fn lifecycles(conn: &Connection, shared: &Shared) -> Result<Arc<Lifec
 }
 
 /// Job rows by id, and the tombstones of those that have none.
-pub(crate) fn jobs(conn: &Connection, work: &mut Work, ids: &[JobId]) -> Result<()> {
-    for id in ids {
+pub(crate) fn jobs(conn: &Connection, work: &mut Work, ids: &[JobId]) -> Result<Before> {
+    let list = params![id_list(ids.iter().map(JobId::as_bytes))];
+    let found = rows(conn, sql!("lock_jobs"), list, |row| Columns::of(row).job())?;
+    let before: Before = found.iter().map(|row| (row.id, row.clone())).collect();
+    work.load_jobs(found);
+    for id in ids.iter().filter(|id| !before.contains_key(id)) {
         let key = params![id.as_bytes().as_slice()];
-        match row(conn, sql!("lock_jobs"), key, |row| Columns::of(row).job())? {
-            Some(job) => work.load_jobs([job]),
-            None => {
-                let key = params![id.as_bytes().as_slice()];
-                let read = |row: &rusqlite::Row<'_>| Columns::of(row).tombstone();
-                work.load_tombstones(row(conn, sql!("load_tombstones"), key, read)?);
-            }
-        }
+        let read = |row: &rusqlite::Row<'_>| Columns::of(row).tombstone();
+        work.load_tombstones(row(conn, sql!("load_tombstones"), key, read)?);
     }
-    Ok(())
+    Ok(before)
 }
 
 /// Event rows by id.
@@ -110,8 +111,8 @@ pub(crate) fn wants(
     conn: &Connection,
     work: &mut Work,
     wants: &SettleWants,
-) -> Result<BTreeMap<EventId, KnownEvent>> {
-    jobs(conn, work, &wants.jobs)?;
+) -> Result<(Before, BTreeMap<EventId, KnownEvent>)> {
+    let before = jobs(conn, work, &wants.jobs)?;
     let mut known = known(conn, &wants.enqueue)?;
     for id in &wants.events {
         let read = |row: &rusqlite::Row<'_>| {
@@ -127,20 +128,19 @@ pub(crate) fn wants(
     }
     let events = known.events.clone();
     work.load_known(known);
-    Ok(events)
+    Ok((before, events))
 }
 
 /// What exists under the ids and keys of new jobs.
 pub(crate) fn known(conn: &Connection, wants: &EnqueueWants) -> Result<Known> {
     let mut known = Known::default();
-    for id in &wants.ids {
-        let read = |row: &rusqlite::Row<'_>| {
-            let mut columns = Columns::of(row);
-            Ok(KnownJob { hash: columns.hash()?, state: columns.text(State::parse)? })
-        };
-        let found = row(conn, sql!("load_known_jobs"), params![id.as_bytes().as_slice()], read)?;
-        known.jobs.extend(found.map(|job| (*id, job)));
-    }
+    let read = |row: &rusqlite::Row<'_>| {
+        let mut columns = Columns::of(row);
+        let id = JobId::from_uuid(columns.id()?);
+        Ok((id, KnownJob { hash: columns.hash()?, state: columns.text(State::parse)? }))
+    };
+    let list = params![id_list(wants.ids.iter().map(JobId::as_bytes))];
+    known.jobs.extend(rows(conn, sql!("load_known_jobs"), list, read)?);
     for (scope, key) in &wants.keys {
         let read = |row: &rusqlite::Row<'_>| {
             let mut columns = Columns::of(row);
@@ -170,15 +170,34 @@ pub(crate) fn queue(conn: &Connection, name: &QueueName) -> Result<Option<QueueR
     row(conn, sql!("load_queues"), params![name.as_str()], |row| Columns::of(row).queue())
 }
 
-/// What a claimed job was asked for, and what an earlier execution left.
-pub(crate) fn request(conn: &Connection, job: &JobRow) -> Result<(RequestRow, Option<Json>)> {
-    let id = job.id.as_bytes().as_slice();
-    let read = |row: &rusqlite::Row<'_>| Columns::of(row).request(job.id);
-    let request = row(conn, sql!("load_request"), params![id], read)?;
-    let request = request.ok_or_else(|| corrupt("a job has no request").about(job.id))?;
-    let left =
-        row(conn, sql!("load_checkpoint"), params![id], |row| Columns::of(row).maybe_json())?;
-    Ok((request, left.flatten()))
+/// What claimed jobs were asked for, and what earlier executions left, in the order of the jobs.
+pub(crate) fn requests(
+    conn: &Connection,
+    jobs: &[JobRow],
+) -> Result<Vec<(RequestRow, Option<Json>)>> {
+    let list = id_list(jobs.iter().map(|job| job.id.as_bytes()));
+    let read = |row: &rusqlite::Row<'_>| {
+        let mut columns = Columns::of(row);
+        let id = JobId::from_uuid(columns.id()?);
+        columns.request(id)
+    };
+    let mut found: HashMap<JobId, RequestRow> =
+        rows(conn, sql!("load_request"), params![list], read)?
+            .into_iter()
+            .map(|request| (request.job, request))
+            .collect();
+    let read = |row: &rusqlite::Row<'_>| {
+        let mut columns = Columns::of(row);
+        Ok((JobId::from_uuid(columns.id()?), columns.json()?))
+    };
+    let mut left: HashMap<JobId, Json> =
+        rows(conn, sql!("load_checkpoint"), params![list], read)?.into_iter().collect();
+    let mut of = |job: &JobRow| {
+        let request = found.remove(&job.id);
+        let request = request.ok_or_else(|| corrupt("a job has no request").about(job.id))?;
+        Ok((request, left.remove(&job.id)))
+    };
+    jobs.iter().map(&mut of).collect()
 }
 
 /// Whether events of a topic keep the order of their key.

@@ -19,6 +19,11 @@ pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(30);
 /// The longest pause between two tries for a lock, in milliseconds.
 const PAUSE_MAX_MS: u64 = 8;
 const STATEMENTS: usize = 128;
+/// How many pages the log gathers before they are moved into the file: a page that changes often is
+/// then written once for many commits.
+const CHECKPOINT_PAGES: u32 = 4_000;
+/// How much of the file the writer keeps in memory.
+const CACHE_KIB: u32 = 16 * 1024;
 
 /// Where a database is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +77,8 @@ impl Target {
         into_wal(&conn)?;
         let sync = if self.full_sync { "full" } else { "normal" };
         let pragmas = format!(
-            "pragma synchronous = {sync}; pragma foreign_keys = on; pragma journal_size_limit = {LOG_BYTES_MAX}"
+            "pragma synchronous = {sync}; pragma foreign_keys = on; pragma journal_size_limit = {LOG_BYTES_MAX}; \
+             pragma wal_autocheckpoint = {CHECKPOINT_PAGES}; pragma cache_size = -{CACHE_KIB}"
         );
         batch(&conn, "pragma", &pragmas)?;
         Ok(conn)

@@ -13,7 +13,7 @@ use leasehold_core::{
     Result, Scope, StageName, State, Subject, Timestamp, Topic, Verb, VerdictKind, WorkerId,
 };
 use rusqlite::Row;
-use rusqlite::types::FromSql;
+use rusqlite::types::{FromSql, ValueRef};
 use uuid::Uuid;
 
 use crate::error::{corrupt, engine};
@@ -35,19 +35,35 @@ impl<'r, 's> Columns<'r, 's> {
         self.row.get(at).map_err(engine)
     }
 
+    /// The next value where the row holds it, without a copy.
+    fn value(&mut self) -> Result<ValueRef<'r>> {
+        let at = self.next;
+        self.next += 1;
+        self.row.get_ref(at).map_err(engine)
+    }
+
     pub(crate) fn maybe<T>(&mut self, parse: impl Fn(&str) -> Result<T>) -> Result<Option<T>> {
-        let text: Option<String> = self.raw()?;
-        text.map(|text| parse(&text).map_err(stored)).transpose()
+        match self.value()? {
+            ValueRef::Null => Ok(None),
+            value => {
+                let text = value.as_str().map_err(|e| corrupt(e.to_string()))?;
+                parse(text).map(Some).map_err(stored)
+            }
+        }
     }
 
     pub(crate) fn text<T>(&mut self, parse: impl Fn(&str) -> Result<T>) -> Result<T> {
-        parse(&self.raw::<String>()?).map_err(stored)
+        self.maybe(parse)?.ok_or_else(|| corrupt("a text is null"))
     }
 
     pub(crate) fn maybe_id(&mut self) -> Result<Option<Uuid>> {
-        let bytes: Option<Vec<u8>> = self.raw()?;
-        let read = |bytes: Vec<u8>| Uuid::from_slice(&bytes).map_err(|e| corrupt(e.to_string()));
-        bytes.map(read).transpose()
+        match self.value()? {
+            ValueRef::Null => Ok(None),
+            value => {
+                let bytes = value.as_blob().map_err(|e| corrupt(e.to_string()))?;
+                Uuid::from_slice(bytes).map(Some).map_err(|e| corrupt(e.to_string()))
+            }
+        }
     }
 
     pub(crate) fn id(&mut self) -> Result<Uuid> {
@@ -64,9 +80,8 @@ impl<'r, 's> Columns<'r, 's> {
     }
 
     pub(crate) fn maybe_json(&mut self) -> Result<Option<Json>> {
-        let text: Option<String> = self.raw()?;
         let limits = JsonLimits { bytes_max: usize::MAX, ..JsonLimits::default() };
-        text.map(|text| Json::parse_with(text, &limits).map_err(stored)).transpose()
+        self.maybe(|text| Json::parse_with(text, &limits))
     }
 
     pub(crate) fn json(&mut self) -> Result<Json> {
@@ -74,7 +89,8 @@ impl<'r, 's> Columns<'r, 's> {
     }
 
     pub(crate) fn hash(&mut self) -> Result<RequestHash> {
-        RequestHash::from_bytes(&self.raw::<Vec<u8>>()?).map_err(stored)
+        let bytes = self.value()?.as_blob().map_err(|e| corrupt(e.to_string()))?;
+        RequestHash::from_bytes(bytes).map_err(stored)
     }
 
     fn version(&mut self) -> Result<ClaimVersion> {

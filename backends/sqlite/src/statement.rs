@@ -65,6 +65,11 @@ pub(crate) fn row<T>(
     Ok(rows(conn, sql, params, read)?.into_iter().next())
 }
 
+/// Ids one after the other in one blob, as statements take lists of them.
+pub(crate) fn id_list<'a>(ids: impl Iterator<Item = &'a [u8; 16]>) -> Vec<u8> {
+    ids.flatten().copied().collect()
+}
+
 /// Runs plain text: savepoints, pragmas, a whole migration.
 pub(crate) fn batch(conn: &Connection, name: &'static str, text: &str) -> Result<()> {
     hook(name);

@@ -13,8 +13,9 @@ use leasehold_core::{
 };
 use rusqlite::{Connection, params};
 
+use crate::ends;
 use crate::error::corrupt;
-use crate::load::{Shared, topic_is_ordered};
+use crate::load::{Before, Shared, topic_is_ordered};
 use crate::row::{Columns, micros};
 use crate::statement::{execute, row, sql};
 use crate::{audit, subject};
@@ -77,6 +78,7 @@ pub(crate) fn changes(
     shared: &Shared,
     now: Timestamp,
     changes: &mut Changes,
+    before: &Before,
 ) -> Result<()> {
     if changes.is_empty() {
         return Ok(());
@@ -87,7 +89,9 @@ pub(crate) fn changes(
     changes.subjects.iter().try_for_each(|row| subject::mark(conn, row))?;
     changes.queues.iter().try_for_each(|name| make_queue(conn, name, now))?;
     changes.jobs_new.iter().try_for_each(|(job, request)| new_job(conn, job, request))?;
-    changes.jobs.iter().try_for_each(|row| job(conn, row))?;
+    for row in ends::write(conn, now, &changes.jobs, before)? {
+        job(conn, row)?;
+    }
     changes.outcomes.iter().try_for_each(|patch| outcome(conn, patch))?;
     number_events(conn, changes)?;
     changes.events_new.iter().try_for_each(|row| new_event(conn, row))?;

@@ -104,6 +104,11 @@ fn write_node(node: &Node<'_>, out: &mut String) {
 /// Writes a quoted string with the fewest escapes JSON allows.
 pub(crate) fn write_string(text: &str, out: &mut String) {
     out.push('"');
+    if !text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),

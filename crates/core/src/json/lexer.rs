@@ -125,14 +125,11 @@ impl<'a> Lexer<'a> {
 
     /// Passes everything that stands for itself inside a string.
     fn plain_run(&mut self) -> &'a str {
-        let start = self.at;
-        while let Some(byte) = self.peek() {
-            if byte == b'"' || byte == b'\\' || byte < 0x20 {
-                break;
-            }
-            self.bump();
-        }
-        self.text.get(start..self.at).unwrap_or_default()
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let ends = |byte: &u8| *byte == b'"' || *byte == b'\\' || *byte < 0x20;
+        let length = rest.as_bytes().iter().position(ends).unwrap_or(rest.len());
+        self.at += length;
+        rest.get(..length).unwrap_or_default()
     }
 
     fn escape(&mut self) -> Result<char> {

@@ -29,7 +29,29 @@ pub(super) enum Token<'a> {
 #[derive(Debug)]
 enum Open<'a> {
     Array,
-    Object(HashSet<Cow<'a, str>>),
+    Object(Names<'a>),
+}
+
+/// The names of one object: compared one by one while they are few, hashed from then on.
+#[derive(Debug, Default)]
+struct Names<'a> {
+    few: Vec<Cow<'a, str>>,
+    many: HashSet<Cow<'a, str>>,
+}
+
+impl<'a> Names<'a> {
+    const FEW: usize = 12;
+
+    /// Adds a name; whether it is the first of its kind.
+    fn insert(&mut self, name: Cow<'a, str>) -> bool {
+        if self.many.is_empty() && self.few.len() < Self::FEW {
+            let is_new = !self.few.contains(&name);
+            self.few.push(name);
+            return is_new;
+        }
+        self.many.extend(self.few.drain(..));
+        self.many.insert(name)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +113,7 @@ impl<'a> Reader<'a> {
     fn value(&mut self) -> Result<Token<'a>> {
         self.due = Due::CommaOrEnd;
         match self.lexer.peek() {
-            Some(b'{') => self.enter(Open::Object(HashSet::new())),
+            Some(b'{') => self.enter(Open::Object(Names::default())),
             Some(b'[') => self.enter(Open::Array),
             Some(b'"') => self.lexer.string().map(Token::Text),
             Some(b'-' | b'0'..=b'9') => self.lexer.number().map(Token::Bare),

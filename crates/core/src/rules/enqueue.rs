@@ -117,7 +117,8 @@ impl Work {
 
     /// Adds a new job to a draft.
     pub(super) fn draft_job(&self, draft: &mut Draft, job: &NewJob) -> Result<Drafted> {
-        match self.fate(&draft.known, job)? {
+        let hash = job.request_hash();
+        match self.fate(&draft.known, job, hash)? {
             Fate::Existing(id, state, result) => return Ok((id, false, state, result)),
             Fate::New => {}
         }
@@ -127,7 +128,6 @@ impl Work {
             draft.changes.subjects.push(row);
         }
         let lifecycle = self.newest_lifecycle(job)?;
-        let hash = job.request_hash();
         if let Some(key) = &job.key {
             let expires_at = job.key_ttl.map(|ttl| self.now.plus(ttl));
             let (scope, key) = (job.scope.clone(), key.clone());
@@ -156,8 +156,7 @@ impl Work {
         fresh.subjects.get(&subject.name).or_else(|| self.known.subjects.get(&subject.name))
     }
 
-    fn fate(&self, fresh: &Known, job: &NewJob) -> Result<Fate> {
-        let hash = job.request_hash();
+    fn fate(&self, fresh: &Known, job: &NewJob, hash: RequestHash) -> Result<Fate> {
         let known_job = fresh.jobs.get(&job.id).or_else(|| self.known.jobs.get(&job.id));
         if let Some(known) = known_job {
             if known.hash != hash {
