@@ -28,6 +28,7 @@ const README_LINES_MAX: usize = 220;
 /// Files that one backend has and the other has not, each with its reason.
 const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("add_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
+    ("claim_jobs.sql", "PostgreSQL claims in claim.sql"),
     ("claim_priority.sql", "PostgreSQL walks the priorities inside claim.sql"),
     ("clock_keep.sql", "PostgreSQL's server keeps the clock"),
     ("clock_leased.sql", "PostgreSQL's server keeps the clock"),
@@ -35,6 +36,7 @@ const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("clock_reset.sql", "PostgreSQL's server keeps the clock"),
     ("document_lock.sql", "SQLite's transaction holds the one write lock"),
     ("find_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
+    ("end_jobs.sql", "PostgreSQL's write_job.sql takes lists"),
     ("find_dead_letters_of.sql", "PostgreSQL's planner needs no form of its own for each filter"),
     ("find_event_ids.sql", "PostgreSQL's planner needs no form of its own for each filter"),
     ("find_events_of.sql", "PostgreSQL's planner needs no form of its own for each filter"),
@@ -58,6 +60,7 @@ const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("clock.rs", "PostgreSQL's server keeps the clock"),
     ("marks.rs", "only PostgreSQL keeps dead rows for an old snapshot"),
     ("notify.rs", "SQLite watches its file for the commits of others"),
+    ("ends.rs", "PostgreSQL's write_job.sql takes lists"),
     ("files.rs", "PostgreSQL looks after its own files"),
     ("places.rs", "PostgreSQL's planner needs no form of its own for each filter"),
     ("pool.rs", "SQLite has one writer"),
