@@ -32,6 +32,7 @@
 //!   publish, control, find, stats, prune.
 //! - [`Worker`] runs handlers; [`Relay`] delivers the outbox to a [`Sink`]; [`Maintenance`] is the
 //!   upkeep on its own.
+//! - `periodic` (a feature) makes the ticks of cron expressions into jobs, on any number of nodes.
 //! - [`Lifecycle`] says as data which verb moves a job from where to where.
 //!
 //! At-least-once execution; at most one settlement per claim; effects exactly once only inside the
@@ -42,6 +43,8 @@ mod clock;
 mod connect;
 mod lane;
 pub mod maintenance;
+#[cfg(feature = "periodic")]
+pub mod periodic;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod relay;

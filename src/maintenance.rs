@@ -95,8 +95,19 @@ impl Maintenance {
         Ok(total)
     }
 
-    /// Does rounds until `shutdown` is cancelled; a failed round is logged and the next one tried.
+    /// Does rounds until `shutdown` is cancelled; a failed round is logged and the next one tried. With
+    /// the feature `periodic` it also makes the ticks of every schedule into jobs.
     pub async fn run(&self, shutdown: &CancellationToken) {
+        #[cfg(feature = "periodic")]
+        {
+            let periodic = crate::periodic::Periodic::new(self.store.clone());
+            tokio::join!(self.tidy_up(shutdown), periodic.run(shutdown));
+        }
+        #[cfg(not(feature = "periodic"))]
+        self.tidy_up(shutdown).await;
+    }
+
+    async fn tidy_up(&self, shutdown: &CancellationToken) {
         loop {
             let wait = self.every.mul_f64(0.5 + random_unit());
             tokio::select! {

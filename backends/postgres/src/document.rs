@@ -143,6 +143,6 @@ impl Verb for ListDocuments {
         let read = |row: &tokio_postgres::Row| Columns::of(row).document();
         let found = tx.db.rows(sql!("document_list"), values, read).await?;
         let live = found.into_iter().filter_map(|row| records::document(row, facts.now));
-        Ok(DocumentPage::cut(live.collect(), self.limit))
+        Ok(DocumentPage::cut(live.collect(), self.limit, facts.now))
     }
 }

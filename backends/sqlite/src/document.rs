@@ -104,5 +104,5 @@ pub(crate) fn list(
     ];
     let found = rows(conn, sql!("document_list"), values, |row| Columns::of(row).document())?;
     let live = found.into_iter().filter_map(|row| records::document(row, now));
-    Ok(DocumentPage::cut(live.collect(), list.limit))
+    Ok(DocumentPage::cut(live.collect(), list.limit, now))
 }

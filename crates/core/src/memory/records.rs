@@ -47,7 +47,7 @@ impl State {
         };
         let found = self.documents.values().filter(wanted).cloned();
         let live = found.filter_map(|row| rules::document(row, facts.now));
-        Ok(DocumentPage::cut(live.take(list.limit + 1).collect(), list.limit))
+        Ok(DocumentPage::cut(live.take(list.limit + 1).collect(), list.limit, facts.now))
     }
 
     pub(super) fn put_blob(&mut self, facts: &Facts<'_>, put: &PutBlob) -> Result<()> {

@@ -203,15 +203,17 @@ pub struct DocumentPage {
     pub items: Vec<Document>,
     /// Where to go on; `None` at the end.
     pub next: Option<RecordKey>,
+    /// The store's now, as of which the documents have not ended.
+    pub now: Timestamp,
 }
 
 impl DocumentPage {
     /// Cuts the one document too many that tells of a next page; for stores.
-    pub fn cut(mut items: Vec<Document>, limit: usize) -> Self {
+    pub fn cut(mut items: Vec<Document>, limit: usize, now: Timestamp) -> Self {
         let more = items.len() > limit;
         items.truncate(limit);
         let next = items.last().filter(|_| more).map(|last| last.id.key.clone());
-        Self { items, next }
+        Self { items, next, now }
     }
 }
 
