@@ -332,3 +332,131 @@ create view leasehold.v_dead_letters as select * from leasehold.dead_letters;
 create view leasehold.v_queues as
   select name, paused, max_leased, lease_ms, log, keep_succeeded_s, keep_failed_s, keep_dead_s
   from leasehold.queues;
+
+-- A time later by some microseconds, not beyond the last instant; null when they are.
+create function leasehold.later(at timestamptz, us bigint) returns timestamptz
+language sql immutable strict
+as $$
+  select least(
+    at + (us / 1000000) * interval '1 second' + (us % 1000000) * interval '1 microsecond',
+    timestamptz '9999-12-31 23:59:59.999999+00'
+  )
+$$;
+
+-- An enqueue in the caller's transaction: `new`, `existing`, `conflict`, `not_found` or `invalid`. Only
+-- `new` writes. A hash of 32 zero bytes stands for a request that nobody hashed.
+create function leasehold.enqueue_job(
+  in_lock text, in_job uuid, in_hash bytea, in_scope text, in_key text, in_lifecycle text,
+  in_id_ms bigint, in_skew_ms bigint, in_queue text, in_kind text, in_priority bigint,
+  in_delay_us bigint, in_run_at_us bigint, in_attempts bigint, in_payload text, in_subject text,
+  in_subject_version bigint, in_traceparent text, in_ttl_us bigint, in_keep_succeeded_s bigint,
+  in_keep_failed_s bigint, in_keep_dead_s bigint, in_now_us bigint,
+  out outcome text, out job uuid, out state text
+)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  zero constant bytea := decode(repeat('00', 32), 'hex');
+  run timestamptz;
+  now_at timestamptz;
+  form record;
+  found_job record;
+begin
+  job := in_job;
+  -- First, so that every later statement sees each rise of the low-water marks.
+  perform pg_advisory_xact_lock_shared(hashtextextended(in_lock, 0));
+  now_at := coalesce(leasehold.later('epoch', in_now_us), clock_timestamp());
+  select l.revision, l.definition::json as definition into form
+  from leasehold.lifecycles l where l.name = in_lifecycle order by l.revision desc limit 1;
+  if not found then
+    outcome := 'not_found';
+    return;
+  end if;
+  if abs(floor(extract(epoch from now_at) * 1000) - in_id_ms) > in_skew_ms then
+    outcome := 'invalid';
+    return;
+  end if;
+  for attempt in 1..2 loop
+    select known.hash, known.state into found_job
+    from (
+      select r.hash, j.state
+      from leasehold.jobs j join leasehold.requests r on r.job_id = j.id
+      where j.id = in_job
+      union all
+      select t.hash, t.outcome from leasehold.tombstones t where t.job_id = in_job
+    ) known
+    limit 1;
+    if found then
+      outcome := case when found_job.hash in (in_hash, zero) then 'existing' else 'conflict' end;
+      state := found_job.state;
+      return;
+    end if;
+    if in_key is not null then
+      -- A row that the condition refuses is locked all the same, and so still there below.
+      insert into leasehold.keys as held (scope, key, job_id, hash, expires_at)
+      values (in_scope, in_key, in_job, in_hash, leasehold.later(now_at, in_ttl_us))
+      on conflict (scope, key) do update
+      set job_id = excluded.job_id, hash = excluded.hash, expires_at = excluded.expires_at
+      where held.expires_at <= now_at
+        or (held.job_id = excluded.job_id and held.hash = excluded.hash);
+      if not found then
+        select k.job_id, k.hash, j.state into found_job
+        from leasehold.keys k left join leasehold.jobs j on j.id = k.job_id
+        where k.scope = in_scope and k.key = in_key;
+        outcome := case
+            when in_hash = zero or found_job.hash in (in_hash, zero) then 'existing'
+            else 'conflict'
+          end;
+        job := found_job.job_id;
+        state := found_job.state;
+        return;
+      end if;
+    end if;
+    run := coalesce(
+      leasehold.later(now_at, in_delay_us), leasehold.later('epoch', in_run_at_us), now_at
+    );
+    run := greatest(run, now_at);
+    insert into leasehold.jobs (
+      id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
+      attempts, attempts_max, executions, claim_version, step, cancel_requested, transition_seq,
+      event_seq, created_at, updated_at
+    )
+    values (
+      in_job, in_queue, in_kind, in_lifecycle, form.revision, 'waiting', 0, in_priority, run, false,
+      false,
+      coalesce(
+        (select q.log from leasehold.queues q where q.name = in_queue),
+        (form.definition ->> 'log')::boolean
+      ),
+      0, coalesce(in_attempts, (form.definition #>> '{budget,attempts}')::bigint), 0, 0, 0, false,
+      0, 0, now_at, now_at
+    )
+    on conflict (id) do nothing;
+    exit when found;
+    -- The same id came first meanwhile; its request is committed, and the next round sees it.
+    delete from leasehold.keys where scope = in_scope and key = in_key and job_id = in_job
+      and hash = in_hash;
+  end loop;
+  insert into leasehold.requests (
+    job_id, payload, hash, scope, key, subject, subject_version, traceparent
+  )
+  values (
+    in_job, in_payload, in_hash, in_scope, in_key, in_subject, in_subject_version, in_traceparent
+  );
+  insert into leasehold.queues (
+    name, paused, keep_succeeded_s, keep_failed_s, keep_dead_s, created_at
+  )
+  values (in_queue, false, in_keep_succeeded_s, in_keep_failed_s, in_keep_dead_s, now_at)
+  on conflict (name) do nothing;
+  insert into leasehold.low_water (queue, priority, run_at)
+  select in_queue, in_priority, run
+  where current_setting('transaction_isolation') <> 'read committed' or not exists (
+      select 1
+      from leasehold.low_water low
+      where low.queue = in_queue and low.priority = in_priority and low.run_at <= run
+    );
+  outcome := 'new';
+  state := 'waiting';
+end
+$$;

@@ -29,6 +29,7 @@ mod claim;
 mod control;
 mod deliver;
 mod document;
+mod enqueue_sql;
 mod error;
 mod find;
 mod joined;

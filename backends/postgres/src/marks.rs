@@ -77,10 +77,15 @@ impl Marks {
     }
 }
 
-/// Names the lock of a schema's marks in a statement.
+/// Names the lock of a schema's marks.
+pub(crate) fn lock_name(schema: &Schema) -> String {
+    format!("leasehold low_water {}", schema.name())
+}
+
+/// Names the lock in a statement.
 fn lock(schema: &Schema) -> String {
     // The name is letters, digits and `_`.
-    format!("hashtextextended('leasehold low_water {}', 0)", schema.name())
+    format!("hashtextextended('{}', 0)", lock_name(schema))
 }
 
 /// Adds the marks of rows that become claimable. Sent along with the rows: the lock comes first, so

@@ -6,6 +6,8 @@
 
 #[path = "server/crowd.rs"]
 mod crowd;
+#[path = "server/enqueue_sql.rs"]
+mod enqueue_sql;
 #[path = "server/loss.rs"]
 mod loss;
 #[path = "server/marks.rs"]
@@ -43,6 +45,8 @@ macro_rules! stories {
 
 fn main() {
     let stories = stories![
+        enqueue_sql::equal_the_stores_own_enqueue,
+        enqueue_sql::race_of_one_key_is_one_job,
         loss::damaged_row_fails_its_own_item_only,
         loss::dead_connections_are_replaced,
         loss::failed_transaction_asks_for_a_restart,

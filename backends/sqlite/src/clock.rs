@@ -130,6 +130,15 @@ impl Clock {
         }
     }
 
+    /// The time in tests; the store's own clock counts where it is `None`.
+    pub(crate) fn manual_now(&self) -> Option<Timestamp> {
+        match self {
+            Self::Own(_) => None,
+            #[cfg(feature = "lab")]
+            Self::Manual(clock) => Some(clock.now()),
+        }
+    }
+
     #[cfg(feature = "lab")]
     pub(crate) fn manual(&self) -> Option<ManualClock> {
         match self {

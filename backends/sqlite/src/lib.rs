@@ -35,6 +35,7 @@ mod control;
 mod deliver;
 mod document;
 mod ends;
+mod enqueue_sql;
 mod error;
 mod files;
 mod find;

@@ -144,7 +144,6 @@ impl SqliteStore {
             .map_err(|error| named(engine(error), "prepare connection"))
     }
 
-    #[cfg(feature = "lab")]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }

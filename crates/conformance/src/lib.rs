@@ -37,6 +37,7 @@ mod lab;
 pub mod race;
 mod scenarios;
 pub mod script;
+pub mod statements;
 
 use std::pin::Pin;
 use std::process::ExitCode;

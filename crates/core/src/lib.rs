@@ -34,6 +34,7 @@ pub mod row;
 pub mod rules;
 pub mod sanitize;
 pub mod settle;
+pub mod statement;
 pub mod store;
 pub mod time;
 pub mod upkeep;
@@ -73,6 +74,7 @@ pub use record::{
 pub use request_hash::RequestHash;
 pub use retry::RetryPolicy;
 pub use settle::{Progress, Settled, Settlement, Verdict, VerdictKind};
+pub use statement::{Statement, Value};
 pub use store::{Store, StoreExt};
 pub use time::{LeaseLength, Timestamp};
 pub use upkeep::{OutboxStats, PruneRequest, Pruned, QueueStats, Stats};

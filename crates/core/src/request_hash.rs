@@ -69,6 +69,16 @@ impl RequestHash {
         Ok(Self(array))
     }
 
+    /// Stands for a request that nobody hashed, as an insert into the SQL view: every request under
+    /// its key is taken for the same.
+    pub const UNCOMPARED: Self = Self([0; 32]);
+
+    /// Whether two hashes stand for one request as far as anybody can tell.
+    #[must_use]
+    pub fn matches(&self, other: &Self) -> bool {
+        self == other || *self == Self::UNCOMPARED || *other == Self::UNCOMPARED
+    }
+
     /// Shows the 32 bytes, as they are stored.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {

@@ -159,7 +159,7 @@ impl Work {
     fn fate(&self, fresh: &Known, job: &NewJob, hash: RequestHash) -> Result<Fate> {
         let known_job = fresh.jobs.get(&job.id).or_else(|| self.known.jobs.get(&job.id));
         if let Some(known) = known_job {
-            if known.hash != hash {
+            if !known.hash.matches(&hash) {
                 let why = "the id is taken by another request";
                 return Err(
                     Error::conflict("enqueue", job.id, why).about(format!("job {}", job.id))
@@ -183,7 +183,7 @@ impl Work {
         let known = fresh.keys.get(&slot).or_else(|| self.known.keys.get(&slot));
         match known {
             Some(known) if known.expires_at.is_some_and(|at| at <= self.now) => Ok(Fate::New),
-            Some(known) if known.hash != hash => {
+            Some(known) if !known.hash.matches(&hash) => {
                 let why = format!("key {:?} is taken by another request", key.as_str());
                 Err(Error::conflict("enqueue", known.job, why).about(format!("job {}", job.id)))
             }

@@ -1,0 +1,108 @@
+//! Owns the proof that an enqueue by statements equals the store's own, and that its races end in one
+//! job. Refuses to know what the statements are.
+
+use async_trait::async_trait;
+use leasehold_conformance::statements::{RunsStatements, equal_enqueue};
+use leasehold_core::lab::LabStore;
+use leasehold_core::{IdempotencyKey, JobId, JobKind, Json, NewJob, Result, Statement, Value};
+use leasehold_postgres::PostgresStore;
+use leasehold_postgres::tokio_postgres::Transaction;
+use leasehold_postgres::tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use crate::place::{Place, soon, until_blocked};
+
+struct Beside {
+    store: PostgresStore,
+    place: Place,
+}
+
+type Answer = (String, JobId, Option<String>);
+
+fn sent(value: &Value) -> &(dyn ToSql + Sync) {
+    match value {
+        Value::Int(it) => it,
+        Value::Text(it) => it,
+        Value::Bytes(it) => it,
+        Value::Uuid(it) => it,
+    }
+}
+
+async fn enqueue(tx: &Transaction<'_>, statements: Vec<Statement>) -> Answer {
+    let mut answer = None;
+    for statement in statements {
+        let values: Vec<_> = statement.params.iter().map(sent).collect();
+        if statement.answers {
+            answer = Some(tx.query_one(&*statement.sql, &values).await.expect("an answer"));
+        } else {
+            tx.execute(&*statement.sql, &values).await.expect("executed");
+        }
+    }
+    let row = answer.expect("one statement answers");
+    (row.get("outcome"), JobId::from_uuid(row.get::<_, Uuid>("job")), row.get("state"))
+}
+
+#[async_trait]
+impl RunsStatements for Beside {
+    fn store(&self) -> &dyn LabStore {
+        &self.store
+    }
+
+    fn enqueue_sql(&self, job: &NewJob) -> Result<Vec<Statement>> {
+        self.store.enqueue_sql(job)
+    }
+
+    async fn run(&self, statements: Vec<Statement>) -> Answer {
+        let mut session = self.place.session().await;
+        let tx = session.transaction().await.expect("begun");
+        let answer = enqueue(&tx, statements).await;
+        tx.commit().await.expect("committed");
+        answer
+    }
+}
+
+/// Proves: TX-8, IDM-1
+pub(crate) async fn equal_the_stores_own_enqueue(place: Place) {
+    for seed in 0..3 {
+        let (store, clock) = place.manual().await;
+        let other = format!("{}_own", place.schema);
+        let own = PostgresStore::lab(place.server(), &other, Some(clock.now())).await;
+        let own = own.expect("a store");
+        let beside = Beside { store, place: place.clone() };
+        equal_enqueue(&beside, &own, seed).await.expect("no error");
+    }
+}
+
+/// Proves: TX-8, IDM-1
+pub(crate) async fn race_of_one_key_is_one_job(place: Place) {
+    let store = place.store().await;
+    let job = |payload: &str| {
+        let kind = JobKind::new("race").expect("a kind");
+        let job = NewJob::new(kind, Json::parse(payload).expect("JSON"));
+        job.key(IdempotencyKey::new("one").expect("a key"))
+    };
+    let (first, same, other) = (job("1"), job("1"), job("2"));
+    let mut session = place.session().await;
+    let tx = session.transaction().await.expect("begun");
+    assert_eq!(enqueue(&tx, store.enqueue_sql(&first).expect("valid")).await.0, "new");
+    let late = [same, other].map(|job| {
+        let (place, statements) = (place.clone(), store.enqueue_sql(&job).expect("valid"));
+        tokio::spawn(async move {
+            let mut session = place.session().await;
+            let tx = session.transaction().await.expect("begun");
+            let answer = enqueue(&tx, statements).await;
+            tx.commit().await.expect("committed");
+            answer
+        })
+    });
+    until_blocked(&place.session().await, &place.schema, 2).await;
+    tx.commit().await.expect("committed");
+    let mut answers = Vec::new();
+    for late in late {
+        answers.push(soon("an answer", late).await.expect("no panic"));
+    }
+    let waiting = Some("waiting".to_owned());
+    assert_eq!(answers[0], ("existing".to_owned(), first.id, waiting.clone()));
+    assert_eq!(answers[1], ("conflict".to_owned(), first.id, waiting));
+    assert_eq!(store.dump().await.expect("a dump").rows("jobs").len(), 1);
+}
