@@ -62,6 +62,8 @@ impl Session {
                 [&queue, &state, &seconds, &first, &step, &prefix];
             self.client.execute(&insert, &values).await?;
         }
+        let marks = self.of_schema(include_str!("postgres_marks.sql"));
+        self.client.execute(&marks, &[&queue, &seconds]).await?;
         let analyze = self.of_schema("vacuum analyze leasehold.jobs, leasehold.requests");
         self.client.batch_execute(&analyze).await
     }
