@@ -27,10 +27,25 @@ pub(crate) fn hook(_name: &'static str) {
     leasehold_core::failpoint::hit(_name);
 }
 
+/// Fails the step where a test wants it to; compiled away without the feature `failpoints`. A code
+/// below zero ends the transaction too, as SQLite does by itself after some errors.
+fn step(_conn: &Connection) -> rusqlite::Result<()> {
+    #[cfg(feature = "failpoints")]
+    if let Some(code) = leasehold_core::failpoint::fault() {
+        if code < 0 && !_conn.is_autocommit() {
+            _conn.execute_batch("rollback")?;
+        }
+        let error = rusqlite::ffi::Error::new(code.abs());
+        return Err(rusqlite::Error::SqliteFailure(error, None));
+    }
+    Ok(())
+}
+
 /// Runs a statement that gives no rows; how many it changed.
 pub(crate) fn execute(conn: &Connection, sql: Sql, params: impl Params) -> Result<usize> {
     hook(sql.name);
-    let changed = conn.prepare_cached(sql.text).and_then(|mut it| it.execute(params));
+    let prepared = step(conn).and_then(|()| conn.prepare_cached(sql.text));
+    let changed = prepared.and_then(|mut it| it.execute(params));
     hook(sql.name);
     changed.map_err(engine)
 }
@@ -44,6 +59,7 @@ pub(crate) fn rows<T>(
 ) -> Result<Vec<T>> {
     hook(sql.name);
     let mut out = Vec::new();
+    step(conn).map_err(engine)?;
     {
         let mut statement = conn.prepare_cached(sql.text).map_err(engine)?;
         let mut found = statement.query(params).map_err(engine)?;
@@ -73,7 +89,7 @@ pub(crate) fn id_list<'a>(ids: impl Iterator<Item = &'a [u8; 16]>) -> Vec<u8> {
 /// Runs plain text: savepoints, pragmas, a whole migration.
 pub(crate) fn batch(conn: &Connection, name: &'static str, text: &str) -> Result<()> {
     hook(name);
-    let done = conn.execute_batch(text);
+    let done = step(conn).and_then(|()| conn.execute_batch(text));
     hook(name);
     done.map_err(engine)
 }
@@ -81,7 +97,8 @@ pub(crate) fn batch(conn: &Connection, name: &'static str, text: &str) -> Result
 /// Begins a transaction that holds the write lock from the start.
 pub(crate) fn begin(conn: &Connection) -> Result<Transaction<'_>> {
     hook("begin");
-    let begun = Transaction::new_unchecked(conn, TransactionBehavior::Immediate);
+    let begun =
+        step(conn).and_then(|()| Transaction::new_unchecked(conn, TransactionBehavior::Immediate));
     hook("begin");
     begun.map_err(engine)
 }
@@ -89,7 +106,7 @@ pub(crate) fn begin(conn: &Connection) -> Result<Transaction<'_>> {
 /// Commits; an error leaves no transaction open.
 pub(crate) fn commit(tx: Transaction<'_>) -> Result<()> {
     hook("commit");
-    let done = tx.commit();
+    let done = step(&tx).and_then(|()| tx.commit());
     hook("commit");
     done.map_err(engine)
 }
