@@ -99,7 +99,7 @@ impl SqliteStore {
         let (store, kept) = (self.clone(), Arc::clone(&played));
         let rolled_back = || Error::new(ErrorKind::Invalid, "play", "rolled back as asked");
         let ended = self
-            .call("play", move |tx| {
+            .transaction(move |tx| {
                 let replies = store.play_steps(tx, script.clone())?;
                 *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(replies);
                 if ending == Ending::Commit { Ok(()) } else { Err(rolled_back()) }

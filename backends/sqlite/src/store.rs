@@ -24,6 +24,7 @@ use crate::files::{Files, LOG_BYTES_MAX};
 use crate::joined::{InTransaction, Joined};
 use crate::load::Shared;
 use crate::open::{LOCK_WAIT, Place, Target};
+use crate::write::News;
 use crate::writer::{Answer, Call, Request, Writer};
 use crate::{find, migrate, stats};
 
@@ -130,7 +131,14 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnMut(&Transaction<'_>) -> Result<T> + Send + 'static,
     {
-        self.call("transaction", run).await
+        let mut run = run;
+        let confirmed = move |tx: &Transaction<'_>| {
+            News::watch();
+            let said = run(tx)?;
+            News::confirm(tx)?;
+            Ok(said)
+        };
+        self.call("transaction", confirmed).await
     }
 
     /// Makes a foreign connection fit to write beside the store: it waits for locks, and leaves

@@ -1,7 +1,7 @@
 //! Owns how decided changes become rows, table by table in the order of [`Changes`]. Decides nothing;
 //! notes only which waiters the changes are news for.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use leasehold_core::row::{
@@ -9,7 +9,8 @@ use leasehold_core::row::{
 };
 use leasehold_core::rules::Changes;
 use leasehold_core::{
-    EventState, HintKind, Hints, Json, Ordering, QueueName, Result, State, Timestamp,
+    EventId, EventState, HintKind, Hints, JobId, Json, Ordering, QueueName, Result, State,
+    Timestamp,
 };
 use rusqlite::{Connection, params};
 
@@ -27,14 +28,55 @@ pub(crate) struct News {
     events: bool,
 }
 
+/// A row that shows whether what a verb wrote still stands: none of its savepoints was rolled back.
+#[derive(Clone, Debug)]
+enum Witness {
+    Job(JobId, State),
+    Event(EventId, EventState),
+}
+
 thread_local! {
     static NEWS: Cell<News> = const { Cell::new(News { jobs: false, events: false }) };
+    /// Gathered only while a closure of the caller's runs on this thread.
+    static WITNESSES: RefCell<Option<Vec<Witness>>> = const { RefCell::new(None) };
 }
 
 impl News {
     /// Takes what has gathered.
     pub(crate) fn take() -> Self {
+        WITNESSES.take();
         NEWS.take()
+    }
+
+    /// Begins to gather what [`News::confirm`] looks at.
+    pub(crate) fn watch() {
+        WITNESSES.replace(Some(Vec::new()));
+    }
+
+    /// Drops the news of what a caller's closure wrote and then rolled back to a savepoint.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub(crate) fn confirm(conn: &Connection) -> Result<()> {
+        let mut stands = Self::default();
+        for witness in WITNESSES.take().unwrap_or_default() {
+            match witness {
+                Witness::Job(id, state) if !stands.jobs => {
+                    let key = params![id.as_bytes().as_slice()];
+                    let found = row(conn, sql!("lock_jobs"), key, |row| Columns::of(row).job())?;
+                    stands.jobs = found.is_some_and(|job| job.state == state);
+                }
+                Witness::Event(id, state) if !stands.events => {
+                    let key = params![id.as_bytes().as_slice()];
+                    let found =
+                        row(conn, sql!("lock_events"), key, |row| Columns::of(row).event())?;
+                    stands.events = found.is_some_and(|event| event.state == state);
+                }
+                Witness::Job(..) | Witness::Event(..) => {}
+            }
+        }
+        NEWS.set(stands);
+        Ok(())
     }
 
     /// Notes that jobs may be claimable.
@@ -42,7 +84,8 @@ impl News {
         NEWS.set(Self { jobs: true, ..NEWS.get() });
     }
 
-    fn of(changes: &Changes, now: Timestamp) -> Self {
+    /// Notes what changes are news for, with one row of each kind that will witness it.
+    fn note(changes: &Changes, now: Timestamp) {
         let due = |job: &JobRow| job.state == State::Waiting && job.run_at <= now;
         let ready = |event: &EventRow| match event.state {
             EventState::Waiting => event.run_at <= now,
@@ -50,15 +93,21 @@ impl News {
             // Its end lets the next of its key go.
             EventState::Delivered | EventState::DeadLetter => event.ordered,
         };
-        Self {
-            jobs: changes.jobs_new.iter().any(|(job, _)| due(job)) || changes.jobs.iter().any(due),
-            events: !changes.events_new.is_empty() || changes.events.iter().any(ready),
-        }
-    }
-
-    fn note(self) {
+        let mut jobs = changes.jobs_new.iter().map(|(job, _)| job).chain(&changes.jobs);
+        let mut events = changes.events.iter().filter(|event| ready(event));
+        let job = jobs.find(|job| due(job)).map(|job| Witness::Job(job.id, job.state));
+        let event = changes.events_new.first().or_else(|| events.next());
+        let event = event.map(|event| Witness::Event(event.id, event.state));
         let before = NEWS.get();
-        NEWS.set(Self { jobs: before.jobs | self.jobs, events: before.events | self.events });
+        NEWS.set(Self {
+            jobs: before.jobs || job.is_some(),
+            events: before.events || event.is_some(),
+        });
+        WITNESSES.with_borrow_mut(|witnesses| {
+            if let Some(witnesses) = witnesses {
+                witnesses.extend(job.into_iter().chain(event));
+            }
+        });
     }
 
     /// Wakes the waiters; only after the commit.
@@ -83,7 +132,7 @@ pub(crate) fn changes(
     if changes.is_empty() {
         return Ok(());
     }
-    News::of(changes, now).note();
+    News::note(changes, now);
     shared.clock.keep(conn, now)?;
     changes.keys.iter().try_for_each(|row| key(conn, row, now))?;
     changes.subjects.iter().try_for_each(|row| subject::mark(conn, row))?;
