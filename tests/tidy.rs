@@ -394,6 +394,13 @@ fn the_contract_lists_each_rule_once() {
 }
 
 #[test]
+fn every_test_of_the_field_cases_exists() {
+    let absent = proofs::absent("docs/field-cases.md", &files());
+    none(&absent, "docs/field-cases.md names tests that exist");
+    assert!(proofs::rows_of("docs/field-cases.md") > 15, "the cases are listed");
+}
+
+#[test]
 fn each_guarantee_of_the_readme_is_proven() {
     let readme = read("README.md");
     let section = readme.split("\n## ").find(|section| section.starts_with("Guarantees"));

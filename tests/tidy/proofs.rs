@@ -149,3 +149,35 @@ fn last_cell(proofs: Option<&BTreeSet<String>>, remark: &str) -> String {
     list.extend((!remark.is_empty()).then(|| remark.to_owned()));
     list.join(", ")
 }
+
+/// What a page's table of tests names that does not exist: `file.rs`, `file.rs::function`, or
+/// `group::function` for a scenario.
+pub(crate) fn absent(page: &str, files: &[File]) -> Vec<String> {
+    let text = read(page);
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    let names = rows.flat_map(ticked).filter(|name| is_proof(name));
+    names.filter(|name| !exists(name, files)).map(str::to_owned).collect()
+}
+
+fn exists(name: &str, files: &[File]) -> bool {
+    let (place, function) = match name.split_once(".rs::") {
+        Some((path, function)) => (format!("{path}.rs"), Some(function)),
+        None if name.ends_with(".rs") => (name.to_owned(), None),
+        None => (String::new(), name.rsplit("::").next()),
+    };
+    let holds = |file: &File| match function {
+        None => file.path == place,
+        Some(function) if place.is_empty() => {
+            let rest = file.path.strip_prefix(SCENARIOS).unwrap_or_default();
+            format!("{}::{function}", group(rest)) == name
+                && file.text.contains(&format!("fn {function}("))
+        }
+        Some(function) => file.path == place && file.text.contains(&format!("fn {function}(")),
+    };
+    files.iter().any(holds)
+}
+
+/// How many lines of a page's tables name tests.
+pub(crate) fn rows_of(page: &str) -> usize {
+    read(page).lines().filter(|line| line.starts_with("| ") && line.contains('`')).count()
+}

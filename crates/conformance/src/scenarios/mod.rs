@@ -10,6 +10,7 @@ pub(crate) mod crossed;
 mod crossed_events;
 mod delivery;
 mod documents;
+mod edges;
 mod enqueue;
 mod joined;
 mod keys;
@@ -55,6 +56,7 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     claim::SCENARIOS,
     turns::SCENARIOS,
     limits::SCENARIOS,
+    edges::SCENARIOS,
     progress::SCENARIOS,
     cancel::SCENARIOS,
     control::SCENARIOS,

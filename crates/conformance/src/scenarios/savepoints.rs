@@ -170,7 +170,7 @@ async fn repeat_in_one_transaction_is_recognised(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-async fn hears(listener: &mut Listener, within: Duration) -> bool {
+pub(super) async fn hears(listener: &mut Listener, within: Duration) -> bool {
     tokio::time::timeout(within, listener.heard()).await.is_ok()
 }
 
