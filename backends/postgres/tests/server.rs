@@ -6,13 +6,10 @@
 
 #[path = "server/crowd.rs"]
 mod crowd;
-<<<<<<< HEAD
 #[path = "server/enqueue_sql.rs"]
 mod enqueue_sql;
-=======
 #[path = "server/events.rs"]
 mod events;
->>>>>>> ef226c4 (Play the edges that queues met in use, and list every case with its tests)
 #[path = "server/loss.rs"]
 mod loss;
 #[path = "server/marks.rs"]
@@ -50,13 +47,10 @@ macro_rules! stories {
 
 fn main() {
     let stories = stories![
-<<<<<<< HEAD
         enqueue_sql::equal_the_stores_own_enqueue,
         enqueue_sql::race_of_one_key_is_one_job,
-=======
         events::late_commits_are_delivered,
         events::one_key_waits_for_its_open_publisher,
->>>>>>> ef226c4 (Play the edges that queues met in use, and list every case with its tests)
         loss::damaged_row_fails_its_own_item_only,
         loss::dead_connections_are_replaced,
         loss::failed_transaction_asks_for_a_restart,
