@@ -32,6 +32,7 @@ mod document;
 mod enqueue_sql;
 mod error;
 mod find;
+mod group;
 mod joined;
 #[cfg(feature = "lab")]
 mod lab;

@@ -17,6 +17,7 @@ use leasehold_core::{
 use tokio_postgres::{IsolationLevel, Transaction};
 
 use crate::error::{engine, named};
+use crate::group::Line;
 use crate::joined::{Joined, Verb};
 use crate::load::Shared;
 use crate::marks::Marks;
@@ -46,6 +47,7 @@ struct Inner {
     target: Target,
     pools: Pools,
     marks: Marks,
+    line: Line,
     wakes: Wakes,
 }
 
@@ -100,7 +102,14 @@ impl PostgresStore {
             clock: origin.clock,
             lifecycles: Mutex::new(None),
         };
-        Ok(Self(Arc::new(Inner { shared, target, pools, marks: Marks::default(), wakes })))
+        Ok(Self(Arc::new(Inner {
+            shared,
+            target,
+            pools,
+            marks: Marks::default(),
+            line: Line::new(),
+            wakes,
+        })))
     }
 
     /// Joins a transaction of the caller's own; the verbs commit or roll back with it.
@@ -130,6 +139,10 @@ impl PostgresStore {
 
     pub(crate) fn schema(&self) -> &Schema {
         &self.0.shared.schema
+    }
+
+    pub(crate) fn line(&self) -> &Line {
+        &self.0.line
     }
 
     pub(crate) fn marks(&self) -> &Marks {
@@ -236,7 +249,7 @@ fn jittered(tries: u32) -> Duration {
 #[async_trait]
 impl Store for PostgresStore {
     async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Result<Enqueued>>> {
-        self.run(Lane::Shared, &*jobs).await
+        self.enqueue_grouped(jobs).await
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::{
-    Control, ErrorKind, IdempotencyKey, LeaseLength, LostReason, Progress, QueueSettings,
+    Control, Enqueued, ErrorKind, IdempotencyKey, LeaseLength, LostReason, Progress, QueueSettings,
     RenewRequest, Renewal, Settlement, Store, StoreExt, Verdict,
 };
 use leasehold_postgres::tokio_postgres::IsolationLevel;
@@ -249,4 +249,51 @@ pub(crate) async fn records_have_one_winner(place: Place) {
     let other = leasehold_postgres::open(&place.url("")).await.expect("a second store");
     let contest = leasehold_conformance::contest::run(&[one, Arc::new(other)]).await;
     contest.expect("only foreseen answers");
+}
+
+/// Proves: WQ-1, WQ-2
+pub(crate) async fn enqueues_at_once_share_transactions_and_no_fate(place: Place) {
+    let store = place.store().await;
+    let same = job(7).key(key());
+    let mut calls = Vec::new();
+    for number in 0..300_usize {
+        let store = store.clone();
+        let jobs = match number % 30 {
+            // A key that another has with another payload, a bad job, and the same call over and over.
+            1 => vec![job(number).key(key())],
+            2 => vec![job(number).max_attempts(0)],
+            3 => vec![same.clone()],
+            4 => vec![job(number), job(number)],
+            _ => vec![job(number)],
+        };
+        calls.push(tokio::spawn(async move { (number, store.enqueue(jobs).await) }));
+    }
+    let (mut new, mut same_new) = (0, 0);
+    for call in calls {
+        let (number, answer) = call.await.expect("no panic");
+        match number % 30 {
+            1 => drop(answer.expect("answered")[0].as_ref()),
+            2 => assert_eq!(
+                answer.map_or_else(|e| e.kind(), |_| ErrorKind::Busy),
+                ErrorKind::Invalid
+            ),
+            3 => {
+                let answers = answer.expect("answered");
+                same_new += answers[0].as_ref().map_or(0, |it| usize::from(it.is_new()));
+            }
+            wide => {
+                let answers = answer.expect("answered");
+                assert_eq!(answers.len(), if wide == 4 { 2 } else { 1 });
+                new += answers.iter().filter(|it| it.as_ref().is_ok_and(Enqueued::is_new)).count();
+            }
+        }
+    }
+    assert_eq!(new, 280, "all the ordinary jobs, two of some");
+    assert!(same_new <= 1, "{same_new} of one key");
+    let text =
+        format!("select count(*), count(distinct xmin::text) from \"{}\".jobs", place.schema);
+    let row = place.session().await.query_one(&text, &[]).await.expect("counted");
+    let (jobs, transactions): (i64, i64) = (row.get(0), row.get(1));
+    assert_eq!(jobs, 281, "and one of the key's");
+    assert!(transactions < jobs / 3, "{transactions} transactions for {jobs} jobs");
 }

@@ -14,6 +14,10 @@ with numbers as (
     case when ended then 'succeed' end, 0, false, 0, 0, now(), now(), case when ended then now() end,
     case when ended then now() end
   from numbers
+), marks as (
+  insert into leasehold.low_water (queue, priority, run_at)
+  select $1, 0, now() + make_interval(secs => $3)
+  where $2 = 'waiting'
 )
 insert into leasehold.requests (job_id, payload, hash, scope)
 select id, format('{"number":%s,"account":"acct_%s","action":"thumbnail.render","source":"s3://uploads/%s/original.jpeg","widths":[160,320,640,1280],"quality":82,"trim":false,"note":"as asked by the owner"}',
