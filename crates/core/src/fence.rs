@@ -10,7 +10,7 @@ use crate::id::{ClaimId, EventId, JobId, WorkerId};
 
 /// How often a row has changed hands: raised by every claim, reclaim and release, never lowered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "i64")]
 pub struct ClaimVersion(i64);
 
 impl ClaimVersion {
@@ -42,6 +42,22 @@ impl ClaimVersion {
     }
 }
 
+impl TryFrom<i64> for ClaimVersion {
+    type Error = Error;
+
+    fn try_from(version: i64) -> Result<Self> {
+        Self::new(version)
+    }
+}
+
+impl TryFrom<i64> for Epoch {
+    type Error = Error;
+
+    fn try_from(epoch: i64) -> Result<Self> {
+        Self::new(epoch)
+    }
+}
+
 impl fmt::Display for ClaimVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -58,7 +74,7 @@ impl fmt::Debug for ClaimVersion {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-#[serde(transparent)]
+#[serde(try_from = "i64")]
 pub struct Epoch(u16);
 
 impl Epoch {
@@ -167,5 +183,30 @@ impl EventFence {
     /// The event's id.
     pub const fn event(&self) -> EventId {
         self.id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves: GLO-3, WQ-12
+    #[test]
+    fn a_fence_out_of_range_is_not_read() {
+        let text = |version: &str, epoch: &str| {
+            let id = "00000000-0000-0000-0000-000000000001";
+            format!(
+                r#"{{"id":"{id}","version":{version},"claim":"{id}","worker":"{id}","epoch":{epoch}}}"#
+            )
+        };
+        let read = |text: String| serde_json::from_str::<Fence>(&text);
+        let fence = read(text("281474976710655", "32767")).unwrap();
+        assert_eq!(fence.fencing_token(), i64::MAX);
+        assert_eq!(read(serde_json::to_string(&fence).unwrap()).unwrap(), fence);
+        for (version, epoch) in
+            [("-1", "0"), ("281474976710656", "0"), ("1", "32768"), ("1", "-1"), ("1.5", "0")]
+        {
+            assert!(read(text(version, epoch)).is_err(), "{version} in epoch {epoch}");
+        }
     }
 }
