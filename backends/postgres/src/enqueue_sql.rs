@@ -17,10 +17,10 @@ impl PostgresStore {
     /// a key taken meanwhile is an error of class 40, upon which the caller's transaction begins again.
     ///
     /// # Errors
-    /// `Invalid` naming the field and the limit.
+    /// `Invalid` naming the field and the limit, and for a rerun.
     pub fn enqueue_sql(&self, job: &NewJob) -> Result<Vec<Statement>> {
         let shared = self.shared();
-        job.check(&shared.limits)?;
+        job.check_as_statements(&shared.limits)?;
         let mut values = vec![Value::Text(Some(marks::lock_name(self.schema())))];
         values.extend(decide(job, shared.limits.id_skew_max.map(|it| it.as_millis())));
         values.extend(row(job));

@@ -29,10 +29,10 @@ impl SqliteStore {
     /// ```
     ///
     /// # Errors
-    /// `Invalid` naming the field and the limit.
+    /// `Invalid` naming the field and the limit, and for a rerun.
     pub fn enqueue_sql(&self, job: &NewJob) -> Result<Vec<Statement>> {
         let shared = self.shared();
-        job.check(&shared.limits)?;
+        job.check_as_statements(&shared.limits)?;
         let now = Value::Int(shared.clock.manual_now().map(Timestamp::as_micros));
         let id = Value::bytes(job.id.as_bytes());
         let skew = shared.limits.id_skew_max.map(|it| it.as_millis());

@@ -114,6 +114,9 @@ async fn stir(stores: [&dyn LabStore; 2], dice: u32) -> Result<()> {
 pub async fn equal_enqueue(by: &dyn RunsStatements, own: &dyn LabStore, seed: u64) -> Result<()> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut jobs = Vec::new();
+    let rerun = draw(&mut random, &jobs).subject("order 7", 3).rerun();
+    let refused = by.enqueue_sql(&rerun).expect_err("statements cannot decide a rerun");
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     for step in 0..60 {
         let job = draw(&mut random, &jobs);
         let mine = match own.enqueue(vec![job.clone()]).await {

@@ -209,6 +209,19 @@ impl NewJob {
         RequestHash::of_job(self.kind.as_str(), self.queue.as_str(), &self.payload)
     }
 
+    /// Checks what an enqueue as statements needs; those cannot look at a subject's earlier runs.
+    ///
+    /// # Errors
+    /// `Invalid` naming the field and the limit.
+    pub fn check_as_statements(&self, limits: &Limits) -> Result<()> {
+        self.check(limits)?;
+        if self.rerun {
+            let why = "a rerun needs the store's own enqueue, statements cannot decide it";
+            return Err(Error::invalid("enqueue_sql", why).about(format!("job {}", self.id)));
+        }
+        Ok(())
+    }
+
     /// Checks everything that needs no database.
     ///
     /// # Errors
