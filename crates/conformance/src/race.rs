@@ -88,9 +88,25 @@ impl Race {
         let asked = request(worker).limit(limit).lease(LeaseLength::from_millis(lease)?);
         let began = self.tick();
         let claims = self.store.claim(asked).await?;
-        let fences: Vec<Fence> = claims.iter().map(|claim| claim.fence).collect();
-        for fence in &fences {
-            self.note(began, Seen::Claimed(*fence)).await;
+        self.claimed(began, claims.iter().map(|claim| claim.fence).collect(), &[]).await
+    }
+
+    /// Claims, loses the answer, and asks again under the same claim id.
+    async fn claim_unheard(&self, worker: WorkerId, limit: usize) -> Result<Vec<Fence>> {
+        let asked = request(worker).limit(limit).lease(LeaseLength::from_millis(2_000)?);
+        let began = self.tick();
+        let lost = self.store.claim(asked.clone()).await?;
+        let lost: Vec<Fence> = lost.iter().map(|claim| claim.fence).collect();
+        self.claimed(began, lost.clone(), &[]).await?;
+        let began = self.tick();
+        let heard = self.store.claim(asked.repeat()).await?;
+        self.claimed(began, heard.iter().map(|claim| claim.fence).collect(), &lost).await
+    }
+
+    /// Takes note of what a claim gave, but for what is known already.
+    async fn claimed(&self, at: u64, fences: Vec<Fence>, known: &[Fence]) -> Result<Vec<Fence>> {
+        for fence in fences.iter().filter(|fence| !known.contains(fence)) {
+            self.note(at, Seen::Claimed(*fence)).await;
         }
         Ok(fences)
     }
@@ -112,7 +128,12 @@ impl Race {
         let mut old: Vec<Fence> = Vec::new();
         for _ in 0..ROUNDS {
             let lease = 1_000 + draw.below(2_000) as u64;
-            for fence in self.claim(worker, 1 + draw.below(3), lease).await? {
+            let limit = 1 + draw.below(3);
+            let fences = match draw.once_in(5) {
+                true => self.claim_unheard(worker, limit).await?,
+                false => self.claim(worker, limit, lease).await?,
+            };
+            for fence in fences {
                 self.hold(&mut draw, fence).await?;
                 old.push(fence);
             }
@@ -134,7 +155,12 @@ impl Race {
         match draw.below(6) {
             0 => return Ok(()),
             1 => drop(self.store.renew_one(fence).await?),
-            2 => self.end(fence, verdict(draw)).await?,
+            2 => {
+                // The answer is lost, and the same is asked again.
+                let verdict = verdict(draw);
+                self.end(fence, verdict.clone()).await?;
+                return self.end(fence, verdict).await;
+            }
             3 => tokio::task::yield_now().await,
             _ => {}
         }
