@@ -19,6 +19,37 @@ pub use sink::{ChannelSink, Delivery, JsonLinesSink, Sink};
 const BATCH_MAX: usize = 25;
 
 /// Delivers the outbox's events to a sink, at least once each.
+///
+/// Events of one ordering key arrive in their order; one that ends in the dead letters releases those
+/// behind it. Between empty polls a relay waits 0.5 to 1.5 s, less when woken.
+///
+/// | What | Unless set |
+/// |---|---|
+/// | [`topics`](Relay::topics) | all |
+/// | [`batch`](Relay::batch) | 10 events a claim |
+/// | [`at_once`](Relay::at_once) | 5 deliveries |
+/// | [`lease`](Relay::lease) | 30 s; 1 s and more is allowed |
+/// | [`renew_at`](Relay::renew_at) | a third of the lease |
+/// | [`retry`](Relay::retry) | 1 s, doubled up to 60 s, fully jittered; 10 attempts an event |
+/// | [`grace`](Relay::grace) | 20 s |
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use leasehold::memory::MemoryStore;
+/// use leasehold::{ChannelSink, Json, NewEvent, Relay, StoreExt, Topic};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let store = Arc::new(MemoryStore::new());
+/// store.publish_one(NewEvent::new(Topic::new("paid")?, Json::of(&7)?)).await?;
+/// let (sink, mut received) = ChannelSink::new(8);
+/// assert_eq!(Relay::new(store, sink).run_until_idle().await?, 1);
+/// assert_eq!(received.recv().await.map(|event| event.payload), Some(Json::of(&7)?));
+/// # Ok::<(), leasehold::Error>(())
+/// # }).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct Relay<S> {
     store: Arc<dyn Store>,

@@ -1,12 +1,12 @@
 //! Owns the loop of a relay: claim, deliver, renew meanwhile, settle.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt};
 use leasehold_core::retry::random_unit;
 use leasehold_core::{
-    EventClaim, EventClaimRequest, EventFence, EventSettlement, EventVerdict, Failure, FailureCode,
-    HintKind, Result, StoreExt,
+    ErrorKind, EventClaim, EventClaimRequest, EventFence, EventSettlement, EventVerdict, Failure,
+    FailureCode, HintKind, Result, StoreExt,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -78,10 +78,7 @@ impl<S: Sink> Relay<S> {
         leases: &InHand,
         shutdown: &CancellationToken,
     ) -> Result<usize> {
-        let mut request = EventClaimRequest::new(self.id).limit(self.batch).lease(self.lease);
-        request.topics.clone_from(&self.topics);
-        let sent = clock::now();
-        let claims = self.store.claim_events(request).await?;
+        let (claims, sent) = self.claim().await?;
         let tried = claims.len();
         // The whole batch is renewed, also what still waits behind slow deliveries.
         let begin = |claim: EventClaim| {
@@ -100,6 +97,26 @@ impl<S: Sink> Relay<S> {
         };
         stream::iter(claims).for_each_concurrent(self.at_once, relay).await;
         Ok(tried)
+    }
+
+    /// Claims a batch, and when that was asked; after a lost reply the very same request goes again, so
+    /// that nothing stays leased to nobody.
+    async fn claim(&self) -> Result<(Vec<EventClaim>, Instant)> {
+        let mut request = EventClaimRequest::new(self.id).limit(self.batch).lease(self.lease);
+        request.topics.clone_from(&self.topics);
+        let patience = clock::now() + self.lease.as_duration();
+        loop {
+            let sent = clock::now();
+            match self.store.claim_events(request.clone()).await {
+                Ok(claims) => return Ok((claims, sent)),
+                Err(error) if error.is_retryable() && request.repeat && sent < patience => {}
+                Err(error) if error.kind() == ErrorKind::OutcomeUnknown && !request.repeat => {
+                    request = request.repeat();
+                }
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     async fn relay_one(

@@ -104,6 +104,18 @@ async fn a_conflict_of_the_sink_is_tried_again_only_where_idempotent() {
     assert!(matches!(second, EventVerdict::Retry { delay: Some(_), .. }), "{second:?}");
 }
 
+/// Proves: TX-4, GLO-2
+#[tokio::test]
+async fn a_claim_without_an_answer_is_sent_again() {
+    let fake = fake([event("1")]);
+    fake.script(|script| script.claims_unanswered = 1);
+    Relay::new(Arc::new(fake.clone()), Slow::default()).run_until_idle().await.unwrap();
+    let claims = fake.script(|script| script.event_claims.clone());
+    assert_eq!(claims[0].claim, claims[1].claim);
+    assert!(!claims[0].repeat && claims[1].repeat && !claims[2].repeat);
+    assert_eq!(verdicts(&fake), [EventVerdict::Delivered]);
+}
+
 /// Proves: TX-4, WQ-11
 #[tokio::test]
 async fn a_relay_that_cannot_renew_any_more_ends() {

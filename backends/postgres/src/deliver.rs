@@ -8,7 +8,7 @@ use leasehold_core::row::EventRow;
 use leasehold_core::rules::Work;
 use leasehold_core::{
     EventClaim, EventClaimRequest, EventFence, EventId, EventSettlement, EventState, LostReason,
-    Reclaimed, RenewRequest, Renewal, Result, Topic,
+    Reclaimed, RenewRequest, Renewal, Result, Timestamp, Topic,
 };
 
 use crate::bind::Params;
@@ -71,7 +71,14 @@ impl Verb for EventClaimRequest {
         self.check()?;
         let mut work = facts.work(tx.shared);
         let topics = self.topics.as_deref();
-        let (db, now, limit) = (&tx.db, facts.now, self.limit);
+        let (db, now) = (&tx.db, facts.now);
+        let again = match self.repeat {
+            true => again(db, now, self).await?,
+            false => Vec::new(),
+        };
+        let mut claims: Vec<EventClaim> =
+            again.iter().map(|row| work.event_claim_of(row, self)).collect();
+        let limit = self.limit - claims.len();
         let mut found = event_rows(db, sql!("event_candidates"), &facts, topics, limit).await?;
         if found.len() < limit {
             let back = reclaim(db, &facts, &mut work, topics, limit).await?;
@@ -86,8 +93,9 @@ impl Verb for EventClaimRequest {
         found.truncate(limit);
         let fresh = found.iter().filter(|row| work.event(row.id).is_none());
         work.load_events(fresh.cloned().collect::<Vec<_>>());
-        let claims =
-            found.iter().map(|row| work.claim_event(row.id, self)).collect::<Result<_>>()?;
+        for row in &found {
+            claims.push(work.claim_event(row.id, self)?);
+        }
         tx.write(work).await?;
         Ok(claims)
     }
@@ -133,6 +141,15 @@ impl Verb for [EventSettlement] {
         tx.write(work).await?;
         Ok(answers)
     }
+}
+
+/// What an earlier send of the same request took and still holds.
+async fn again(db: &Db<'_>, now: Timestamp, request: &EventClaimRequest) -> Result<Vec<EventRow>> {
+    let values = Params::new().one(request.claim).one(request.worker).one(now).one(request.limit);
+    let mut found =
+        db.rows(sql!("event_claim_again"), values, |row| Columns::of(row).event()).await?;
+    found.sort_by_key(|row| (row.run_at, row.id));
+    Ok(found)
 }
 
 async fn event_rows(

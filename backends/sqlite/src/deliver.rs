@@ -65,9 +65,16 @@ impl Joined<'_> {
             let mut work = facts.work(self.shared);
             let topics = request.topics.as_deref();
             let now = facts.now;
-            let mut found = candidates(self.conn, facts, topics, request.limit)?;
-            if found.len() < request.limit {
-                let back = reclaim(self, facts, &mut work, topics, request.limit)?;
+            let again = match request.repeat {
+                true => again(self.conn, facts, request)?,
+                false => Vec::new(),
+            };
+            let mut claims: Vec<EventClaim> =
+                again.iter().map(|row| work.event_claim_of(row, request)).collect();
+            let limit = request.limit - claims.len();
+            let mut found = candidates(self.conn, facts, topics, limit)?;
+            if found.len() < limit {
+                let back = reclaim(self, facts, &mut work, topics, limit)?;
                 let due = |row: &&EventRow| row.state == EventState::Waiting && row.run_at <= now;
                 for row in back.0.iter().filter_map(|id| work.event(*id)).filter(due) {
                     // A replay may have put an earlier one of its key before it.
@@ -76,16 +83,28 @@ impl Joined<'_> {
                     }
                 }
                 found.sort_by_key(|row| (row.run_at, row.id));
-                found.truncate(request.limit);
+                found.truncate(limit);
             }
             let fresh = found.iter().filter(|row| work.event(row.id).is_none());
             work.load_events(fresh.cloned().collect::<Vec<_>>());
-            let claims =
-                found.iter().map(|row| work.claim_event(row.id, request)).collect::<Result<_>>()?;
+            for row in &found {
+                claims.push(work.claim_event(row.id, request)?);
+            }
             self.write(facts, work)?;
             Ok(claims)
         })
     }
+}
+
+/// What an earlier send of the same request took and still holds.
+fn again(conn: &Connection, facts: &Facts, request: &EventClaimRequest) -> Result<Vec<EventRow>> {
+    let values = params![
+        request.claim.as_bytes().as_slice(),
+        request.worker.as_bytes().as_slice(),
+        facts.now.as_micros(),
+        bound(request.limit),
+    ];
+    rows(conn, sql!("event_claim_again"), values, |row| Columns::of(row).event())
 }
 
 /// Due events in the claim order: one index range for each topic that has any.

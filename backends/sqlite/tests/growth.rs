@@ -23,8 +23,9 @@ const ROWS_LARGE: usize = 100_000;
 const COUNTS: [&str; 3] = ["stats_waiting", "stats_ended", "stats_outbox"];
 /// Statements that sort a few rows: what is leased, which nothing but the workers' slots bounds, or the
 /// events of one ordering key, or the jobs about one subject.
-const SORTS: [&str; 6] = [
+const SORTS: [&str; 7] = [
     "claim_again",
+    "event_claim_again",
     "expired_jobs",
     "expired_jobs_all",
     "expired_events",
@@ -180,7 +181,7 @@ fn cancel(job: JobId) -> Result<Control> {
 async fn outbox(store: &SqliteStore) -> Result<()> {
     store.publish(vec![event(true)?, event(true)?, event(false)?]).await?;
     for topics in [None, Some(Topic::new("chat")?), Some(Topic::new("none")?)] {
-        let request = EventClaimRequest::new(WorkerId::new()).limit(10);
+        let request = EventClaimRequest::new(WorkerId::new()).limit(10).repeat();
         let request = match topics {
             Some(topic) => request.topics([topic]),
             None => request,

@@ -167,12 +167,15 @@ pub struct EventClaimRequest {
     pub limit: usize,
     /// The lease; 30 s when `None`.
     pub lease: Option<LeaseLength>,
+    /// Whether the reply to an earlier send of this very request was lost.
+    pub repeat: bool,
 }
 
 impl EventClaimRequest {
     /// Begins a request for up to 10 events of all topics.
     pub fn new(worker: WorkerId) -> Self {
-        Self { worker, claim: ClaimId::new(), topics: None, limit: 10, lease: None }
+        let claim = ClaimId::new();
+        Self { worker, claim, topics: None, limit: 10, lease: None, repeat: false }
     }
 
     /// Sets the topics.
@@ -200,6 +203,13 @@ impl EventClaimRequest {
     #[must_use]
     pub fn claim_id(mut self, claim: ClaimId) -> Self {
         self.claim = claim;
+        self
+    }
+
+    /// Says that the reply to an earlier send was lost: what that send took is given first.
+    #[must_use]
+    pub fn repeat(mut self) -> Self {
+        self.repeat = true;
         self
     }
 }
@@ -258,6 +268,14 @@ pub enum EventVerdict {
 }
 
 impl EventVerdict {
+    /// What went wrong, where something did.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Retry { failure, .. } | Self::DeadLetter { failure } => Some(failure),
+            Self::Delivered | Self::Release { .. } => None,
+        }
+    }
+
     /// Which verdict this is.
     pub fn kind(&self) -> VerdictKind {
         match self {

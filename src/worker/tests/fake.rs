@@ -54,6 +54,7 @@ pub(crate) struct Script {
     pub(crate) event_claims: Vec<EventClaimRequest>,
     pub(crate) delivered: Vec<EventSettlement>,
     taken: HashMap<ClaimId, Vec<Claim>>,
+    events_taken: HashMap<ClaimId, Vec<EventClaim>>,
 }
 
 impl Script {
@@ -250,9 +251,20 @@ impl Store for Fake {
         self.answer().await;
         self.script(|script| {
             script.event_claims.push(request.clone());
+            let again = script.events_taken.remove(&request.claim);
+            if let (true, Some(claims)) = (request.repeat, again) {
+                return Ok(claims);
+            }
             let count = request.limit.min(script.events.len());
             let events: Vec<_> = script.events.drain(..count).collect();
-            events.into_iter().map(|event| event_claim_of(event, &request)).collect()
+            let claims = events.into_iter().map(|event| event_claim_of(event, &request));
+            let claims = claims.collect::<Result<Vec<_>>>()?;
+            if script.claims_unanswered > 0 {
+                script.claims_unanswered -= 1;
+                script.events_taken.insert(request.claim, claims);
+                return Err(Error::new(ErrorKind::OutcomeUnknown, "claim events", "reply lost"));
+            }
+            Ok(claims)
         })
     }
 

@@ -46,6 +46,7 @@ const TABLE: &[(&str, &str)] = &[
     ("count_leased", "'default', now()"),
     ("count_leased_all", "now()"),
     ("event_candidates", "now(), null, 100"),
+    ("event_claim_again", "gen_random_uuid(), gen_random_uuid(), now(), 100"),
     ("event_is_first", "{events}"),
     ("expired_events", "now(), null, 100"),
     ("expired_jobs", "'default', now(), 100"),

@@ -16,7 +16,8 @@ group!("delivery": spent_budget_is_dead, lasting_failure_is_dead_at_once, retry_
     renewal_extends_the_lease, lapsed_lease_is_taken_back, takeover_raises_the_version_once,
     spent_lease_is_dead, repeat_writes_nothing, expired_changes_nothing, taken_over_changes_nothing,
     settled_changes_nothing, raised_epoch_changes_nothing, gone_changes_nothing,
-    limit_out_of_range_is_refused);
+    limit_out_of_range_is_refused, lost_reply_is_given_again, repeat_never_gives_a_lapsed_lease,
+    bug_raises_an_alert, failing_alert_raises_no_other);
 
 async fn sent(lab: &Lab, attempts: u16) -> Result<leasehold_core::EventClaim> {
     lab.publish_one(event(1).max_attempts(attempts)).await?;
@@ -284,5 +285,75 @@ async fn limit_out_of_range_is_refused(lab: &Lab) -> Result<()> {
     }
     let nothing = EventClaimRequest::new(WorkerId::new()).topics([]);
     assert_refused(lab.claim_events(nothing).await, ErrorKind::Invalid);
+    Ok(())
+}
+
+/// A repeated request gets what the lost reply had, under the same fence, then up to its limit what
+/// is due now.
+///
+/// Proves: GLO-2, TX-4
+async fn lost_reply_is_given_again(lab: &Lab) -> Result<()> {
+    use leasehold_core::{EventClaimRequest, WorkerId};
+    lab.publish_one(event(1)).await?;
+    let asked = EventClaimRequest::new(WorkerId::new()).limit(2);
+    let first = lab.claim_events(asked.clone()).await?;
+    lab.publish(vec![event(2), event(3)]).await?;
+    let again = lab.claim_events(asked.repeat()).await?;
+    assert_eq!((first.len(), again.len()), (1, 2));
+    assert_eq!((first[0].fence, first[0].attempt), (again[0].fence, again[0].attempt));
+    assert_ne!(again[0].fence.event(), again[1].fence.event());
+    assert_eq!(lab.take_events(9).await?.len(), 1);
+    Ok(())
+}
+
+/// A repeated request does not get back what has lapsed meanwhile, only a new claim of it.
+///
+/// Proves: TX-4, WQ-6, WQ-8
+async fn repeat_never_gives_a_lapsed_lease(lab: &Lab) -> Result<()> {
+    use leasehold_core::{EventClaimRequest, WorkerId};
+    lab.publish_one(event(1)).await?;
+    let asked = EventClaimRequest::new(WorkerId::new());
+    let first = lab.claim_events(asked.clone()).await?.remove(0);
+    lab.advance(30);
+    let again = lab.claim_events(asked.repeat()).await?.remove(0);
+    assert!(again.fence.version() > first.fence.version());
+    assert_eq!(again.attempt, 2);
+    Ok(())
+}
+
+async fn alerts(lab: &Lab) -> Result<Vec<EventView>> {
+    let topic = leasehold_core::Topic::new("leasehold.alerts")?;
+    lab.events(events_with(|filter| filter.topic = Some(topic))).await
+}
+
+/// A delivery that ends by a bug calls a person: one alert event, which names the event and the
+/// failure.
+///
+/// Proves: RT-1, TX-6
+async fn bug_raises_an_alert(lab: &Lab) -> Result<()> {
+    let retry = |failure| EventVerdict::Retry { failure, delay: None };
+    let claim = sent(lab, 5).await?;
+    lab.end_event(claim.fence, retry(crate::lab::lasting())).await?;
+    assert!(alerts(lab).await?.is_empty());
+    let claim = sent(lab, 5).await?;
+    lab.end_event(claim.fence, retry(crate::lab::bug())).await?;
+    let found = alerts(lab).await?;
+    assert_eq!(found.len(), 1);
+    let text = found[0].payload.as_str();
+    assert!(text.contains(&claim.fence.event().to_string()), "{text}");
+    assert!(text.contains("INVARIANT_BROKEN"), "{text}");
+    Ok(())
+}
+
+/// An alert that cannot be delivered makes no further alert.
+///
+/// Proves: RT-1, TX-6
+async fn failing_alert_raises_no_other(lab: &Lab) -> Result<()> {
+    let claim = sent(lab, 5).await?;
+    lab.end_event(claim.fence, EventVerdict::DeadLetter { failure: crate::lab::bug() }).await?;
+    let alert = lab.take_event().await?;
+    lab.end_event(alert.fence, EventVerdict::DeadLetter { failure: crate::lab::bug() }).await?;
+    assert!(lab.take_events(9).await?.is_empty());
+    assert_eq!(alerts(lab).await?.len(), 1);
     Ok(())
 }

@@ -77,6 +77,9 @@ impl FailureClass {
     }
 
     /// Tells whether the failure is an alert for an operator.
+    ///
+    /// Whatever ends by such a failure publishes an event on the topic `leasehold.alerts`, in the same
+    /// transaction: `job_id`, `kind` and `queue`, or `event_id` and `topic`, and `error_class`.
     #[must_use]
     pub const fn raises_alert(self) -> bool {
         matches!(self, Self::Bug)

@@ -21,12 +21,19 @@ impl State {
         let mut work = self.work(facts);
         let topics = request.topics.as_deref();
         let of_topics = |row: &&EventRow| topics.is_none_or(|topics| topics.contains(&row.topic));
+        let again = match request.repeat {
+            true => self.events_again(facts, request),
+            false => Vec::new(),
+        };
+        let mut claims: Vec<EventClaim> =
+            again.iter().map(|row| work.event_claim_of(row, request)).collect();
+        let limit = request.limit - claims.len();
         let due = self.orders.due_events(facts.now).filter_map(|id| self.events.get(&id));
         let due = due.filter(of_topics).filter(|row| self.orders.is_first(row));
-        let mut found: Vec<EventRow> = due.take(request.limit).cloned().collect();
+        let mut found: Vec<EventRow> = due.take(limit).cloned().collect();
         work.load_events(found.iter().cloned());
-        if found.len() < request.limit {
-            let back = self.take_back_events(facts, &mut work, topics, request.limit);
+        if found.len() < limit {
+            let back = self.take_back_events(facts, &mut work, topics, limit);
             let due = |row: &&EventRow| {
                 row.state == EventState::Waiting
                     && row.run_at <= facts.now
@@ -35,12 +42,27 @@ impl State {
             };
             found.extend(back.iter().filter_map(|id| work.event(*id)).filter(due).cloned());
             found.sort_by_key(|row| (row.run_at, row.id));
-            found.truncate(request.limit);
+            found.truncate(limit);
         }
-        let claims =
-            found.iter().map(|row| work.claim_event(row.id, request)).collect::<Result<_>>()?;
+        for row in &found {
+            claims.push(work.claim_event(row.id, request)?);
+        }
         self.write(facts, work);
         Ok(claims)
+    }
+
+    /// What an earlier send of the same request took and still holds.
+    fn events_again(&self, facts: &Facts<'_>, request: &EventClaimRequest) -> Vec<EventRow> {
+        let held = |row: &&EventRow| {
+            let by = |lease: crate::row::Lease| lease.worker == request.worker;
+            row.claim == Some(request.claim)
+                && row.lease.is_some_and(|lease| by(lease) && lease.expires_at > facts.now)
+        };
+        let leased = self.orders.leased_events().filter_map(|id| self.events.get(&id));
+        let mut rows: Vec<EventRow> = leased.filter(held).cloned().collect();
+        rows.sort_by_key(|row| (row.run_at, row.id));
+        rows.truncate(request.limit);
+        rows
     }
 
     pub(super) fn take_back_events(

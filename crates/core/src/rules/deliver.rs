@@ -1,14 +1,20 @@
 //! Owns the outbox's side of the ownership protocol: claim, renewal, end and reclaim of deliveries.
 
+use std::time::Duration;
+
 use super::Work;
 use super::changes::Draft;
 use super::ownership::Ownership;
+use super::settle::alert_topic;
 use crate::claim::{RenewRequest, Renewal};
 use crate::error::{Error, ErrorKind, LostReason, Result};
-use crate::event::{EventClaim, EventClaimRequest, EventSettlement, EventState, EventVerdict};
+use crate::event::{
+    EventClaim, EventClaimRequest, EventSettlement, EventState, EventVerdict, NewEvent, Ordering,
+};
 use crate::failure::{Failure, FailureCode};
 use crate::fence::EventFence;
 use crate::id::EventId;
+use crate::json::Json;
 use crate::row::{EventRow, Lease};
 use crate::time::LeaseLength;
 
@@ -53,15 +59,18 @@ impl Work {
         });
         row.attempts += 1;
         row.updated_at = row.updated_at.max(self.now);
-        let claim = EventClaim {
-            fence: EventFence::from_parts(
-                row.id,
-                row.version,
-                request.claim,
-                request.worker,
-                self.epoch,
-            ),
-            remaining: length.as_duration(),
+        let claim = self.event_claim_of(&row, request);
+        self.put_event(row);
+        Ok(claim)
+    }
+
+    /// The claim that a leased event is under, as its claimant sees it.
+    pub fn event_claim_of(&self, row: &EventRow, request: &EventClaimRequest) -> EventClaim {
+        let (id, version) = (row.id, row.version);
+        let fence = EventFence::from_parts(id, version, request.claim, request.worker, self.epoch);
+        EventClaim {
+            fence,
+            remaining: row.lease.map_or(Duration::ZERO, |held| held.expires_at.since(self.now)),
             topic: row.topic.clone(),
             ordering: row.ordering.clone(),
             sequence: row.sequence,
@@ -70,9 +79,7 @@ impl Work {
             max_attempts: row.attempts_max,
             traceparent: row.traceparent.clone(),
             created_at: row.created_at,
-        };
-        self.put_event(row);
-        Ok(claim)
+        }
     }
 
     /// Renews one delivery whose row this transaction has locked (or knows to be gone).
@@ -130,7 +137,30 @@ impl Work {
                 }
             }
         }
+        let dead = row.state == EventState::DeadLetter;
+        if let (true, Some(failure)) = (dead, settlement.verdict.failure()) {
+            self.alert_of_event(&row, failure)?;
+        }
         self.put_event(row);
+        Ok(())
+    }
+
+    /// A bug or a bad configuration calls a person, unless it is that very call which fails.
+    fn alert_of_event(&mut self, row: &EventRow, failure: &Failure) -> Result<()> {
+        let topic = alert_topic();
+        if !failure.raises_alert() || row.topic == topic {
+            return Ok(());
+        }
+        let payload = Json::of(&serde_json::json!({
+            "event_id": row.id.to_string(),
+            "topic": row.topic.as_str(),
+            "error_class": failure.code_id(),
+        }))?;
+        let event = NewEvent::new(topic, payload).id(EventId::from_uuid(self.ids.next()));
+        let mut draft = Draft::default();
+        let event = self.event_row(event, Ordering::Unordered, None, self.now);
+        draft.changes.events_new.push(event);
+        self.merge(draft);
         Ok(())
     }
 

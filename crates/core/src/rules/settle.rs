@@ -270,11 +270,16 @@ impl Work {
             "error_class": failure.code_id(),
         }))?;
         let id = EventId::from_uuid(self.ids.next());
-        let event = NewEvent::new(Topic::literal("leasehold.alerts"), payload).id(id);
+        let event = NewEvent::new(alert_topic(), payload).id(id);
         let event = self.event_row(event, crate::event::Ordering::Unordered, None, self.now);
         draft.changes.events_new.push(event);
         Ok(())
     }
+}
+
+/// Where what a person must hear of is published.
+pub(super) fn alert_topic() -> Topic {
+    Topic::literal("leasehold.alerts")
 }
 
 fn refund(row: &mut JobRow) {
