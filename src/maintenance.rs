@@ -17,6 +17,21 @@ const CALLS_MAX: usize = 10;
 const SKEW_MAX: Duration = Duration::from_secs(2);
 
 /// Keeps a store tidy at intervals.
+///
+/// Workers do this by themselves unless told not to. On its own it is for a store whose workers are
+/// elsewhere, or for a scheduled command:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use leasehold::{Maintenance, memory::MemoryStore};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let upkept = Maintenance::new(Arc::new(MemoryStore::new())).run_once().await?;
+/// assert_eq!((upkept.jobs, upkept.pruned), (0, 0));
+/// # Ok::<(), leasehold::Error>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Maintenance {
     store: Arc<dyn Store>,

@@ -23,7 +23,8 @@ use tokio::runtime::Runtime;
 /// What a trial runs.
 type Story = fn(&Engine) -> Result<(), Failed>;
 
-const STORIES: [(&str, Story); 3] = [
+const STORIES: [(&str, Story); 4] = [
+    ("terminated_worker_gives_its_jobs_back", terminated_worker_gives_its_jobs_back),
     ("killed_workers_lose_nothing", killed_workers_lose_nothing),
     ("stopped_worker_changes_nothing", stopped_worker_changes_nothing),
     ("eight_workers_share_the_jobs", eight_workers_share_the_jobs),
@@ -130,6 +131,32 @@ fn stopped_worker_changes_nothing(engine: &Engine) -> Result<(), Failed> {
         let after = store.jobs(JobFilter::default(), Paging::first(1)).await?;
         assert_eq!(before, after);
         one_event_a_job(&store, 1).await
+    })
+}
+
+/// Proves: WQ-20, WQ-19
+fn terminated_worker_gives_its_jobs_back(engine: &Engine) -> Result<(), Failed> {
+    runtime().block_on(async {
+        let store = engine.open().await?;
+        add_jobs(&*store, 10).await?;
+        let mut child = Child::start("drained", engine)?;
+        for _ in 0..8 {
+            child.wait_for("begun")?;
+        }
+        let begun = Instant::now();
+        child.signal("TERM")?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        child.signal("TERM")?; // an impatient operator changes nothing
+        assert!(child.end(Duration::from_secs(20))?.success());
+        assert!(begun.elapsed() < Duration::from_secs(5), "took {:?}", begun.elapsed());
+        let jobs = store.jobs(JobFilter::default(), Paging::first(20)).await?.items;
+        let (ended, rest): (Vec<_>, Vec<_>) =
+            jobs.into_iter().partition(|job| job.state == State::Succeeded);
+        assert!(ended.len() >= 4 && rest.len() >= 4, "{ended:?}");
+        for job in rest {
+            assert_eq!((job.state, job.attempts), (State::Waiting, 0), "job {}", job.id);
+        }
+        Ok(())
     })
 }
 

@@ -15,6 +15,8 @@ mod own_rows;
 mod relays;
 #[path = "running/shutdown.rs"]
 mod shutdown;
+#[path = "running/stages.rs"]
+mod stages;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -41,7 +43,8 @@ pub(crate) use stories;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let groups = [handlers::STORIES, leases::STORIES, relays::STORIES, shutdown::STORIES];
+    let groups =
+        [handlers::STORIES, leases::STORIES, relays::STORIES, shutdown::STORIES, stages::STORIES];
     let mut trials = Vec::new();
     for engine in std::iter::once(Engine::memory()).chain(Engine::all()) {
         let absent = engine.is_absent() && !engine::required();

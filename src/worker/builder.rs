@@ -32,7 +32,47 @@ impl fmt::Debug for Handler {
     }
 }
 
-/// Runs the handlers of some queues. See [`Worker::builder`].
+/// Runs the handlers of some queues.
+///
+/// | What | Unless set |
+/// |---|---|
+/// | [`queue`](WorkerBuilder::queue) | `default` |
+/// | [`slots`](WorkerBuilder::slots) | 4 jobs at once |
+/// | [`lease`](WorkerBuilder::lease) | the queue's own, 30 s; 1 s and more is allowed |
+/// | [`renew_at`](WorkerBuilder::renew_at) | a third of the lease |
+/// | [`retry`](WorkerBuilder::retry) | 1 s, doubled up to 60 s, fully jittered |
+/// | [`grace`](WorkerBuilder::grace) | 20 s over all queues |
+/// | [`upkeep`](WorkerBuilder::upkeep) | every 5 s on average |
+///
+/// With several queues the first listed with a due job wins, but every 16th claim starts at another
+/// one. A job is claimed only for a free slot, so none waits under a lease. A handler that panics
+/// costs its attempt and nothing else; a thread that a handler blocks stops no renewal.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use leasehold::memory::MemoryStore;
+/// use leasehold::{CancellationToken, Context, Failure, FailureCode, Handled, JobKind, Worker};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let worker = Worker::builder(Arc::new(MemoryStore::new()))
+///     .handler(JobKind::new("resize")?, |context: Context, name: String| async move {
+///         if name.is_empty() {
+///             return Err(Failure::new(FailureCode::PayloadInvalid, "no name").into());
+///         }
+///         context.ensure_live(std::time::Duration::from_secs(5))?; // before what takes long
+///         Ok(Handled::done())
+///     })
+///     .slots(8)
+///     .build();
+/// let shutdown = CancellationToken::new();
+/// shutdown.cancel(); // on SIGTERM, as a rule
+/// worker.run(shutdown).await?;
+/// # Ok::<(), leasehold::Error>(())
+/// # }).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct Worker {
     pub(super) store: Arc<dyn Store>,

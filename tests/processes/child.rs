@@ -67,6 +67,18 @@ impl Child {
         self.process.wait().map(|_| ())
     }
 
+    /// Waits for the process's own end; how it was.
+    pub(crate) fn end(&mut self, within: Duration) -> Result<std::process::ExitStatus, Failed> {
+        let begun = Instant::now();
+        while begun.elapsed() < within {
+            if let Some(status) = self.process.try_wait()? {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(format!("the child still runs after {within:?}").into())
+    }
+
     pub(crate) fn signal(&self, name: &str) -> Result<(), Failed> {
         let pid = self.process.id().to_string();
         let status = Command::new("kill").args([&format!("-{name}"), &pid]).status()?;
@@ -88,6 +100,7 @@ pub(crate) fn play_role() -> Option<ExitCode> {
     let played = runtime.block_on(async {
         match role.as_str() {
             "worker" => work(&engine).await,
+            "drained" => drain(&engine).await,
             _ => hold(&engine).await,
         }
     });
@@ -122,6 +135,32 @@ async fn work(engine: &Engine) -> Result<()> {
         .upkeep(Some(Duration::from_millis(300)))
         .build();
     worker.run(CancellationToken::new()).await
+}
+
+/// A worker that SIGTERM drains: jobs with an odd number never end, the others within 300 ms.
+async fn drain(engine: &Engine) -> Result<()> {
+    let shutdown = CancellationToken::new();
+    let (stop, term) = (shutdown.clone(), tokio::signal::unix::SignalKind::terminate());
+    let mut signals = tokio::signal::unix::signal(term).expect("a signal handler");
+    tokio::spawn(async move {
+        while signals.recv().await.is_some() {
+            stop.cancel();
+        }
+    });
+    let worker = Worker::builder(engine.open().await?)
+        .handler(JobKind::new("count")?, |_: Context, number: u64| async move {
+            say(&format!("begun {number}"));
+            match number % 2 {
+                0 => tokio::time::sleep(Duration::from_millis(300)).await,
+                _ => std::future::pending().await,
+            }
+            Ok(Handled::done())
+        })
+        .slots(8)
+        .grace(Duration::from_millis(1_500))
+        .upkeep(None)
+        .build();
+    worker.run(shutdown).await
 }
 
 /// Claims one job, and settles it only when told to.

@@ -23,6 +23,7 @@ stories![
     a_lifecycle_of_ones_own_is_registered_and_walked,
     a_wake_up_cuts_the_poll_short,
     upkeep_runs_unless_it_is_switched_off,
+    upkeep_needs_no_worker,
 ];
 
 /// Proves: WQ-10
@@ -208,5 +209,25 @@ async fn upkeep_runs_unless_it_is_switched_off(store: Arc<dyn Store>) -> Told {
         running.await??;
         assert_eq!(view(&store, id).await?.state, state, "upkeep {upkeep:?}");
     }
+    Ok(())
+}
+
+/// Proves: WQ-7, TX-4
+async fn upkeep_needs_no_worker(store: Arc<dyn Store>) -> Told {
+    let lost = add(&store, job("lost", 0)).await?;
+    let (me, queue) = (leasehold::WorkerId::new(), leasehold::QueueName::default_queue());
+    let request = leasehold::ClaimRequest::new(me, [queue]).lease(leasehold::LeaseLength::MIN);
+    assert_eq!(store.claim(request).await?.len(), 1);
+    let told = leasehold::NewEvent::new(leasehold::Topic::new("told")?, Json::null());
+    store.publish_one(told).await?;
+    let request = leasehold::EventClaimRequest::new(me).lease(leasehold::LeaseLength::MIN);
+    assert_eq!(store.claim_events(request).await?.len(), 1);
+    let upkeep = leasehold::Maintenance::new(store.clone());
+    let early = upkeep.run_once().await?;
+    assert_eq!((early.jobs, early.events), (0, 0));
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let done = upkeep.run_once().await?;
+    assert_eq!((done.jobs, done.events), (1, 1));
+    assert_eq!(view(&store, lost).await?.state, State::Waiting);
     Ok(())
 }

@@ -19,6 +19,7 @@ stories![
     a_handler_that_blocks_its_thread_keeps_its_lease,
     handlers_that_use_the_store_themselves_keep_their_leases,
     jobs_that_wait_for_a_slot_are_not_held,
+    a_handler_that_hangs_holds_its_own_job_only,
     a_lost_lease_is_told_and_later_writes_fail,
     a_requested_cancel_is_told_within_a_heartbeat,
     a_success_beats_a_cancel_that_came_after_its_claim,
@@ -99,6 +100,44 @@ async fn jobs_that_wait_for_a_slot_are_not_held(store: Arc<dyn Store>) -> Told {
     let done = store.jobs(JobFilter::new().state(State::Succeeded), Paging::first(10)).await?;
     assert!(done.items.iter().all(|job| job.executions == 1));
     assert_eq!(done.items.len(), 6);
+    Ok(())
+}
+
+/// Proves: WQ-3, WQ-5
+async fn a_handler_that_hangs_holds_its_own_job_only(store: Arc<dyn Store>) -> Told {
+    for n in 0..20 {
+        add(&store, job("one_hangs", n)).await?;
+    }
+    let shutdown = CancellationToken::new();
+    let run = || {
+        let built = worker(&store).slots(1).grace(Duration::ZERO);
+        let built = built.handler(kind("one_hangs"), async |_: Context, n: u32| match n {
+            0 => std::future::pending().await,
+            _ => {
+                tokio::time::sleep(LONG / 16).await;
+                Ok(Handled::done())
+            }
+        });
+        tokio::spawn(built.build().run(shutdown.clone()))
+    };
+    let workers = [run(), run()];
+    let begun = std::time::Instant::now();
+    loop {
+        let filter = JobFilter::new().state(State::Succeeded);
+        let done = store.jobs(filter, Paging::first(20)).await?.items;
+        assert!(done.iter().all(|job| job.executions == 1));
+        if done.len() == 19 {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{} of 19 are done", done.len());
+        tokio::time::sleep(LONG / 16).await;
+    }
+    let leased = store.jobs(JobFilter::new().state(State::Leased), Paging::first(20)).await?.items;
+    assert_eq!(leased.iter().map(|job| job.executions).collect::<Vec<_>>(), [1]);
+    shutdown.cancel();
+    for worker in workers {
+        worker.await??;
+    }
     Ok(())
 }
 
