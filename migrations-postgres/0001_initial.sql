@@ -460,3 +460,89 @@ begin
   state := 'waiting';
 end
 $$;
+
+-- Whether a document has no repeated names and at most so many levels.
+create function leasehold.json_fits(document json, levels integer) returns boolean
+language plpgsql immutable
+as $$
+declare
+  sort constant text := json_typeof(document);
+begin
+  if sort not in ('object', 'array') then
+    return true;
+  end if;
+  if levels = 0 then
+    return false;
+  end if;
+  if sort = 'array' then
+    return (select coalesce(bool_and(leasehold.json_fits(value, levels - 1)), true)
+      from json_array_elements(document));
+  end if;
+  return (select count(*) = count(distinct key)
+      and coalesce(bool_and(leasehold.json_fits(value, levels - 1)), true)
+    from json_each(document));
+end
+$$;
+
+-- An enqueue for other languages: an insert here makes a job in the inserter's transaction. Which key is
+-- taken is compared, what was asked for is not.
+create view leasehold.enqueue as
+  select null::text as queue, null::text as kind, null::text as payload, null::text as scope,
+    null::text as key, null::integer as priority, null::timestamptz as run_at,
+    null::integer as max_attempts
+  where false;
+create function leasehold.enqueue_insert() returns trigger
+language plpgsql security definer set search_path = ''
+as $$
+declare
+  made record;
+begin
+  new.queue := coalesce(new.queue, 'default');
+  new.scope := coalesce(new.scope, '');
+  new.priority := coalesce(new.priority, 0);
+  if new.kind is null or (new.queue || '/' || new.kind || '/' || new.scope || coalesce(new.key, ''))
+      collate "C" !~ '^[ -~]*$'
+    or length(new.queue) not between 1 and 255 or length(new.kind) not between 1 and 255
+    or length(new.scope) > 255 or length(coalesce(new.key, 'k')) not between 1 and 255
+  then
+    raise exception 'leasehold.enqueue: queue, kind, scope and key are texts of up to 255 printable ASCII characters, and only scope may be empty'
+      using errcode = 'invalid_parameter_value';
+  end if;
+  if new.key is null and new.scope <> '' then
+    raise exception 'leasehold.enqueue: a scope needs a key'
+      using errcode = 'invalid_parameter_value';
+  end if;
+  if new.priority not between -32768 and 32767
+    or coalesce(new.max_attempts, 1) not between 1 and 65535
+    or not coalesce(new.run_at, 'epoch') between timestamptz 'epoch'
+      and timestamptz '9999-12-31 23:59:59.999999+00'
+  then
+    raise exception 'leasehold.enqueue: priority is from -32768 to 32767, max_attempts from 1 to 65535, run_at from 1970 to 9999'
+      using errcode = 'invalid_parameter_value';
+  end if;
+  -- The stricter form refuses lone surrogates.
+  if new.payload is null or octet_length(new.payload) > 1048576
+    or new.payload::jsonb is null or not leasehold.json_fits(new.payload::json, 128)
+  then
+    raise exception 'leasehold.enqueue: payload is a JSON text of up to 1 MiB without repeated names or more than 128 levels'
+      using errcode = 'invalid_parameter_value';
+  end if;
+  select * into made
+  from leasehold.enqueue_job(
+    'leasehold low_water ' || tg_table_schema, gen_random_uuid(), decode(repeat('00', 32), 'hex'),
+    new.scope, new.key, 'standard', null, null, new.queue, new.kind, new.priority, null,
+    (extract(epoch from new.run_at) * 1000000)::bigint, new.max_attempts, new.payload, null, null,
+    null, null, 86400, 604800, 2592000, null
+  );
+  if made.outcome = 'new' then
+    return new;
+  end if;
+  if made.outcome = 'existing' then
+    return null;
+  end if;
+  raise exception 'leasehold.enqueue: %', made.outcome;
+end
+$$;
+revoke all on function leasehold.enqueue_insert from public;
+create trigger enqueue_insert instead of insert on leasehold.enqueue
+  for each row execute function leasehold.enqueue_insert();

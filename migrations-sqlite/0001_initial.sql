@@ -326,3 +326,148 @@ create view leasehold_v_dead_letters as select * from leasehold_dead_letters;
 create view leasehold_v_queues as
   select name, paused, max_leased, lease_ms, log, keep_succeeded_s, keep_failed_s, keep_dead_s
   from leasehold_queues;
+
+-- An enqueue for other languages: an insert here makes a job in the inserter's transaction. Which key is
+-- taken is compared, what was asked for is not. Every rule is checked by `raise(abort)` and every write
+-- says what to do on a conflict, so that the inserter's own `or replace` or `or ignore` counts nowhere.
+create view leasehold_enqueue as
+  select null as queue, null as kind, null as payload, null as scope, null as key, null as priority,
+    null as run_at, null as max_attempts
+  where 0;
+-- Private: the same with the job's id and the time made.
+create view leasehold_enqueue_row as
+  select null as id, null as now, null as queue, null as kind, null as payload, null as scope,
+    null as key, null as priority, null as run_at, null as max_attempts
+  where 0;
+create trigger leasehold_enqueue_insert instead of insert on leasehold_enqueue
+begin
+  insert into leasehold_enqueue_row
+  select cast(randomblob(6) || substr(x'404142434445464748494a4b4c4d4e4f', 1 + (random() & 15), 1)
+      || randomblob(1) || substr(x'808182838485868788898a8b8c8d8e8f', 1 + (random() & 15), 1)
+      || randomblob(7) as blob),
+    max(now_us + 1, case when exists (
+      select 1 from leasehold_jobs where state = 'leased' and lease_expires_at > now_us
+    ) or exists (
+      select 1 from leasehold_events where state = 'leased' and lease_expires_at > now_us
+    ) then 0 else cast(strftime('%s', 'now') as integer) * 1000000
+      + cast(substr(strftime('%f', 'now'), 4) as integer) * 1000 end),
+    coalesce(new.queue, 'default'), new.kind, new.payload, coalesce(new.scope, ''), new.key,
+    coalesce(new.priority, 0), new.run_at, new.max_attempts
+  from leasehold_clock
+  where id = 1;
+end;
+create trigger leasehold_enqueue_row_insert instead of insert on leasehold_enqueue_row
+begin
+  select raise(abort, 'leasehold_enqueue: queue, kind, scope and key are texts of up to 255 printable ASCII characters, and only scope may be empty')
+  where not coalesce(
+    typeof(new.queue) = 'text' and typeof(new.kind) = 'text' and typeof(new.scope) = 'text'
+    and typeof(new.key) in ('text', 'null')
+    and length(cast(new.queue as blob)) between 1 and 255
+    and length(cast(new.kind as blob)) between 1 and 255
+    and length(cast(new.scope as blob)) <= 255
+    and length(cast(coalesce(new.key, 'k') as blob)) between 1 and 255
+    and length(new.queue) = length(cast(new.queue as blob))
+    and length(new.kind) = length(cast(new.kind as blob))
+    and length(new.scope) = length(cast(new.scope as blob))
+    and length(coalesce(new.key, '')) = length(cast(coalesce(new.key, '') as blob))
+    and new.queue || new.kind || new.scope || coalesce(new.key, '') not glob '*[^ -~]*', 0);
+  select raise(abort, 'leasehold_enqueue: a scope needs a key')
+  where new.key is null and new.scope <> '';
+  select raise(abort, 'leasehold_enqueue: priority is a whole number from -32768 to 32767, max_attempts one from 1 to 65535, run_at microseconds since 1970')
+  where not coalesce(
+    typeof(new.priority) = 'integer' and new.priority between -32768 and 32767
+    and typeof(new.max_attempts) in ('integer', 'null')
+    and coalesce(new.max_attempts, 1) between 1 and 65535
+    and typeof(new.run_at) in ('integer', 'null')
+    and coalesce(new.run_at, 0) between 0 and 253402300799999999, 0);
+  select raise(abort, 'leasehold_enqueue: payload is a JSON text of up to 1 MiB without repeated names, lone surrogates or more than 128 levels')
+  where not coalesce(case
+    when typeof(new.payload) <> 'text' then 0
+    when length(cast(new.payload as blob)) > 1048576 then 0
+    when instr(cast(new.payload as blob), x'00') > 0 then 0
+    -- Bytes that are no UTF-8.
+    when new.payload glob '*[^' || char(1) || '-~]*' and (
+      with recursive walk(at) as (
+        select 1
+        union all
+        select at + case
+          when substr(b, at, 1) < x'80' then 1
+          when substr(b, at, 1) between x'c2' and x'df' and substr(b, at + 1, 1) between x'80' and x'bf' then 2
+          when (substr(b, at, 2) between x'e0a0' and x'ed9f' or substr(b, at, 2) between x'ee80' and x'efbf')
+            and substr(b, at + 1, 1) between x'80' and x'bf'
+            and substr(b, at + 2, 1) between x'80' and x'bf' then 3
+          when substr(b, at, 2) between x'f090' and x'f48f' and substr(b, at + 1, 1) between x'80' and x'bf'
+            and substr(b, at + 2, 1) between x'80' and x'bf'
+            and substr(b, at + 3, 1) between x'80' and x'bf' then 4
+        end
+        from walk cross join (select cast(new.payload as blob) as b)
+        where at <= length(b)
+      )
+      select max(at) <> length(cast(new.payload as blob)) + 1 from walk
+    ) then 0
+    when not json_valid(new.payload) then 0
+    -- Escaped halves of a character beyond U+FFFF that have lost the other half.
+    when new.payload glob '*\u[dD][89a-fA-F]*' and (
+      instr(new.payload, '\\u') > 0
+      or new.payload glob '*\u[dD][89abAB]??[^\]*'
+      or new.payload glob '*\u[dD][89abAB]??\[^u]*'
+      or new.payload glob '*\u[dD][89abAB]??\u[^dD]*'
+      or new.payload glob '*\u[dD][89abAB]??\u[dD][^c-fC-F]*'
+      or '     ' || new.payload glob '*[^\]?????\u[dD][c-fC-F]*'
+      or '     ' || new.payload glob '*?[^u]????\u[dD][c-fC-F]*'
+      or '     ' || new.payload glob '*??[^dD]???\u[dD][c-fC-F]*'
+      or '     ' || new.payload glob '*???[^89abAB]??\u[dD][c-fC-F]*'
+    ) then 0
+    when exists (
+      select 1 from json_tree(new.payload) where typeof(key) = 'text'
+      group by parent, key having count(*) > 1
+    ) then 0
+    when exists (
+      select 1 from json_tree(new.payload)
+      where length(fullkey) - length(replace(replace(fullkey, '.', ''), '[', ''))
+        + (type in ('object', 'array')) > 128
+    ) then 0
+    else 1
+  end, 0);
+  select raise(abort, 'leasehold_enqueue: the id is taken')
+  where typeof(new.id) <> 'blob' or length(new.id) <> 16 or typeof(new.now) <> 'integer'
+    or new.now <= (select now_us from leasehold_clock where id = 1)
+    or exists (select 1 from leasehold_jobs where id = new.id)
+    or exists (select 1 from leasehold_tombstones where job_id = new.id);
+  delete from leasehold_keys
+  where scope = new.scope and key = new.key and expires_at <= new.now;
+  insert into leasehold_keys (scope, key, job_id, hash)
+  select new.scope, new.key, new.id, zeroblob(32)
+  where new.key is not null
+  on conflict do nothing;
+  insert into leasehold_queues (
+    name, paused, keep_succeeded_s, keep_failed_s, keep_dead_s, created_at
+  )
+  select new.queue, 0, 86400, 604800, 2592000, new.now
+  where new.key is null or exists (
+      select 1 from leasehold_keys where scope = new.scope and key = new.key and job_id = new.id
+    )
+  on conflict do nothing;
+  insert into leasehold_jobs (
+    id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
+    attempts, attempts_max, executions, claim_version, step, cancel_requested, transition_seq,
+    event_seq, created_at, updated_at
+  )
+  select new.id, new.queue, new.kind, l.name, l.revision, 'waiting', 0, new.priority,
+    max(coalesce(new.run_at, new.now), new.now), 0, 0,
+    coalesce((select log from leasehold_queues where name = new.queue), json_extract(l.definition, '$.log')),
+    0, coalesce(new.max_attempts, json_extract(l.definition, '$.budget.attempts')), 0, 0, 0, 0, 0, 0,
+    new.now, new.now
+  from leasehold_lifecycles l
+  where l.name = 'standard'
+    and l.revision = (select max(revision) from leasehold_lifecycles where name = 'standard')
+    and (new.key is null or exists (
+        select 1 from leasehold_keys where scope = new.scope and key = new.key and job_id = new.id
+      ))
+  on conflict do nothing;
+  insert into leasehold_requests (job_id, payload, hash, scope, key)
+  select new.id, new.payload, zeroblob(32), new.scope, new.key
+  where exists (select 1 from leasehold_jobs where id = new.id)
+  on conflict do nothing;
+  update leasehold_clock set now_us = new.now where id = 1;
+end;

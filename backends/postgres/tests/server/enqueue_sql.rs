@@ -106,3 +106,56 @@ pub(crate) async fn race_of_one_key_is_one_job(place: Place) {
     assert_eq!(answers[1], ("conflict".to_owned(), first.id, waiting));
     assert_eq!(store.dump().await.expect("a dump").rows("jobs").len(), 1);
 }
+
+/// Tries an insert in a transaction of its own; how many rows it made.
+async fn insert(session: &leasehold_postgres::tokio_postgres::Client, text: &str) -> Option<u64> {
+    session.execute(text, &[]).await.ok()
+}
+
+/// Proves: TX-8, IDM-1
+pub(crate) async fn view_takes_sound_jobs_only(place: Place) {
+    let store = place.store().await;
+    let session = place.session().await;
+    let into = format!("insert into \"{}\".enqueue", place.schema);
+    let good = [
+        "(kind, payload) values ('k', '{\"a\": [\"\u{e9}\", \"\\ud83d\\ude00\"]}')",
+        "(kind, payload, key, scope) values ('k', '1', 'one', 's')",
+        "(queue, kind, payload, priority, run_at, max_attempts) values ('q', 'k', '2', -5, now(), 3)",
+    ];
+    for values in good {
+        assert_eq!(insert(&session, &format!("{into} {values}")).await, Some(1), "{values}");
+    }
+    let again = format!("{into} (kind, payload, key, scope) values ('k', '7', 'one', 's')");
+    assert_eq!(insert(&session, &again).await, Some(0), "the key is taken");
+    let bad = [
+        "(kind) values ('k')",
+        "(payload) values ('1')",
+        "(kind, payload) values ('', '1')",
+        "(kind, payload) values ('\u{e4}', '1')",
+        "(kind, payload) values ('k', '{\"a\":1,\"\\u0061\":2}')",
+        "(kind, payload) values ('k', '[\"\\ud800\"]')",
+        "(kind, payload) values ('k', '{')",
+        "(kind, payload) values ('k', repeat('[', 129) || repeat(']', 129))",
+        "(kind, payload) values ('k', repeat('[', 100000) || repeat(']', 100000))",
+        "(kind, payload) values ('k', '\"' || repeat('x', 1048577) || '\"')",
+        "(kind, payload, priority) values ('k', '1', 40000)",
+        "(kind, payload, max_attempts) values ('k', '1', 0)",
+        "(kind, payload, run_at) values ('k', '1', 'infinity')",
+        "(kind, payload, run_at) values ('k', '1', '1900-01-01')",
+        "(kind, payload, scope) values ('k', '1', 's')",
+        "(kind, payload, key) values ('k', '1', '')",
+        "(kind, payload) values ('k', '1') on conflict (kind) do update set kind = 'x'",
+    ];
+    for values in bad {
+        assert_eq!(insert(&session, &format!("{into} {values}")).await, None, "{values}");
+    }
+    let rolled_back = format!("begin; {into} (kind, payload) values ('k', '1'); rollback");
+    session.batch_execute(&rolled_back).await.expect("rolled back");
+    let dump = store.dump().await.expect("a dump");
+    assert_eq!([dump.rows("jobs").len(), dump.rows("requests").len()], [3, 3]);
+    assert_eq!(dump.rows("keys").len(), 1);
+    let queues = ["default", "q"].map(crate::place::queue);
+    let request = leasehold_core::ClaimRequest::new(leasehold_core::WorkerId::new(), queues);
+    let claims = leasehold_core::Store::claim(&store, request.limit(9)).await.expect("claims");
+    assert_eq!(claims.len(), 3, "each is readable and found by a worker");
+}
