@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use leasehold_core::{
     Claim, ClaimRequest, Error, ErrorKind, HintKind, JobFilter, JobId, JobKind, Json, NewJob,
-    Paging, QueueName, Result, Settlement, Store, StoreExt, Verdict, WorkerId,
+    Paging, QueueName, Renewal, Result, Settlement, Store, StoreExt, Verdict, WorkerId,
 };
 use leasehold_sqlite::rusqlite::{Connection, Transaction, TransactionBehavior};
 use leasehold_sqlite::{SqliteStore, open};
@@ -68,6 +68,45 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged() {
     }
     assert!(full > 0 && acknowledged.len() > 20, "{full} full, {} stored", acknowledged.len());
     assert_eq!(stored(&store).await, acknowledged);
+}
+
+async fn pages_max(store: &SqliteStore, more: i64) {
+    let set = move |tx: &Transaction<'_>| {
+        let now = tx.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0));
+        let limit = now.and_then(|now| {
+            tx.pragma_update_and_check(None, "max_page_count", now + more, |_| Ok(()))
+        });
+        limit.map_err(|e| Error::new(ErrorKind::Invalid, "test", e.to_string()))
+    };
+    store.transaction(set).await.expect("a limit");
+}
+
+/// A settlement that finds no room is refused by that name, and goes through once there is room again:
+/// field case C46.
+///
+/// Proves: ERR-1
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_in_hand_settles_once_a_full_disk_has_room_again() {
+    let place = Place::new("full-settle");
+    let store = open(&place.url()).await.expect("new");
+    let _new = store.enqueue_one(job(1)).await.expect("enqueued");
+    let request = ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]);
+    let claim = store.claim(request).await.expect("claimed").pop().expect("a claim");
+    pages_max(&store, 2).await;
+    let result = Json::of(&"x".repeat(60_000)).expect("a result");
+    let done = Settlement::new(claim.fence, Verdict::Succeed { result: Some(result) });
+    for _ in 0..3 {
+        let refused = store.settle(vec![done.clone()]).await.expect_err("no room");
+        assert_eq!(refused.kind(), ErrorKind::StorageFull, "{refused}");
+    }
+    let renewal = store.renew_one(claim.fence).await.expect("a renewal needs no room");
+    assert!(matches!(renewal, Renewal::Renewed { .. }), "{renewal:?}");
+    pages_max(&store, 1_000).await;
+    assert!(!store.settle_one(done.clone()).await.expect("room").repeated);
+    assert!(store.settle_one(done).await.expect("known").repeated);
+    let conn = Connection::open(place.url()).expect("a connection");
+    let sound = conn.query_row("pragma integrity_check", [], |row| row.get::<_, String>(0));
+    assert_eq!(sound.expect("a check"), "ok");
 }
 
 /// Proves: TX-2
