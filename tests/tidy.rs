@@ -66,6 +66,7 @@ const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("bind.rs", "SQLite's driver needs no types for parameters"),
     ("clock.rs", "PostgreSQL's server keeps the clock"),
     ("group.rs", "SQLite's one writer groups all calls"),
+    ("fork.rs", "PostgreSQL's connections hold no file locks"),
     ("marks.rs", "only PostgreSQL keeps dead rows for an old snapshot"),
     ("notify.rs", "SQLite watches its file for the commits of others"),
     ("ends.rs", "PostgreSQL's write_job.sql takes lists"),

@@ -39,6 +39,7 @@ mod enqueue_sql;
 mod error;
 mod files;
 mod find;
+mod fork;
 mod joined;
 #[cfg(feature = "lab")]
 mod lab;

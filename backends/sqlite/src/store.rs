@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use crate::clock::Clock;
 use crate::error::{engine, named};
 use crate::files::{Files, LOG_BYTES_MAX};
+use crate::fork::Opener;
 use crate::joined::{InTransaction, Joined};
 use crate::load::Shared;
 use crate::open::{LOCK_WAIT, Place, Target};
@@ -43,6 +44,17 @@ struct Inner {
     target: Target,
     writer: SyncSender<Box<dyn Request>>,
     readers: Mutex<Vec<Connection>>,
+    opener: Opener,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if !self.opener.is_here() {
+            // Closing them would act on the files of the process that they belong to.
+            let readers = self.readers.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::take(readers));
+        }
+    }
 }
 
 /// Where the time and the ids of a store come from.
@@ -110,7 +122,19 @@ impl SqliteStore {
             Error::new(ErrorKind::Unavailable, "open", "no thread for the writer")
                 .with_source(error)
         })?;
-        Ok(Self(Arc::new(Inner { shared, target, writer, readers: Mutex::new(Vec::new()) })))
+        Ok(Self(Arc::new(Inner {
+            shared,
+            target,
+            writer,
+            readers: Mutex::new(Vec::new()),
+            opener: Opener::here(),
+        })))
+    }
+
+    /// Makes it look as a forked child's copy does.
+    #[cfg(test)]
+    pub(crate) fn forked(&mut self) {
+        Arc::get_mut(&mut self.0).expect("the only handle").opener = Opener::elsewhere();
     }
 
     /// Joins a transaction of the caller's own; the verbs commit or roll back with it.
@@ -167,6 +191,7 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnMut(&Transaction<'_>) -> Result<T> + Send + 'static,
     {
+        self.0.opener.check(operation)?;
         let (reply, answer) = oneshot::channel();
         let call = Call::new(Arc::clone(&self.0.shared), verb, reply);
         self.submit(operation, Box::new(call)).await?;
@@ -255,6 +280,7 @@ impl SqliteStore {
         if self.0.target.place == Place::Memory {
             return self.call(operation, move |tx| read(tx, &shared)).await;
         }
+        self.0.opener.check(operation)?;
         let store = self.clone();
         let task = tokio::task::spawn_blocking(move || store.read_blocking(&mut read));
         let ended = |error| {
