@@ -52,6 +52,8 @@ pub mod relay;
 pub mod sqlite;
 pub mod worker;
 
+/// For implementing [`Sink`] and other async traits of this crate.
+pub use async_trait::async_trait;
 pub use connect::connect;
 pub use leasehold_core::*;
 pub use maintenance::Maintenance;

@@ -21,6 +21,8 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+const USAGE: &str = "usage: quickstart [FOLDER] [--url URL] [--out DIR]";
+
 /// What the command line asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -40,6 +42,7 @@ impl Settings {
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
             match word.as_str() {
+                "--help" | "-h" => return Err(USAGE.into()),
                 "--url" => url = Some(value()?),
                 "--out" => place = Some(PathBuf::from(value()?)),
                 _ if word.starts_with('-') => return Err(format!("{word} is unknown").into()),
@@ -48,6 +51,9 @@ impl Settings {
         }
         let folder = folder.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")));
         let folder = folder.canonicalize().map_err(|e| format!("{}: {e}", folder.display()))?;
+        if !folder.is_dir() {
+            return Err(format!("{} is not a folder", folder.display()).into());
+        }
         let place = place.map(std::path::absolute).transpose()?;
         let place = place.unwrap_or_else(|| {
             let name: String = folder.display().to_string();

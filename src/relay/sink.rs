@@ -47,6 +47,20 @@ impl Delivery {
 }
 
 /// Takes events; `Ok` says that the event is safe on the other side.
+///
+/// ```
+/// use leasehold::{Delivery, Failure, Sink, async_trait};
+///
+/// struct Printer;
+///
+/// #[async_trait]
+/// impl Sink for Printer {
+///     async fn deliver(&self, event: &Delivery) -> Result<(), Failure> {
+///         println!("{} {}", event.topic, event.payload.as_str());
+///         Ok(())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Sink: Send + Sync + 'static {
     /// Delivers one event.

@@ -108,10 +108,39 @@ impl Handled {
     }
 }
 
-/// How a handler failed; every error converts into one with `?`.
+/// How a handler failed; every `std::error::Error` converts into one with `?`, a boxed one with
+/// [`HandlerError::from_boxed`].
 pub struct HandlerError(Box<Failure>);
 
 impl HandlerError {
+    /// Takes a boxed error, such as `anyhow` gives; a [`Failure`] inside stays what it is.
+    ///
+    /// ```
+    /// use leasehold::HandlerError;
+    ///
+    /// fn load() -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
+    ///     Err("the shelf is empty".into())
+    /// }
+    ///
+    /// let failed: Result<u32, HandlerError> = load().map_err(HandlerError::from_boxed);
+    /// assert_eq!(failed.unwrap_err().failure().message(), "the shelf is empty");
+    /// ```
+    pub fn from_boxed(error: Box<dyn StdError + Send + Sync>) -> Self {
+        match error.downcast::<Failure>() {
+            Ok(failure) => Self(failure),
+            Err(error) => {
+                let mut chain = error.to_string();
+                let mut source = error.source();
+                while let Some(cause) = source {
+                    chain.push_str(&format!("\ncaused by: {cause}"));
+                    source = cause.source();
+                }
+                let failure = Failure::new(FailureCode::HandlerFailed, error.to_string());
+                Self::of(failure.with_stack(chain))
+            }
+        }
+    }
+
     /// The failure that will be stored.
     pub fn failure(&self) -> &Failure {
         &self.0
@@ -145,19 +174,6 @@ impl fmt::Debug for HandlerError {
 
 impl<E: StdError + Send + Sync + 'static> From<E> for HandlerError {
     fn from(error: E) -> Self {
-        let error: Box<dyn StdError + Send + Sync> = Box::new(error);
-        match error.downcast::<Failure>() {
-            Ok(failure) => Self(failure),
-            Err(error) => {
-                let mut chain = error.to_string();
-                let mut source = error.source();
-                while let Some(cause) = source {
-                    chain.push_str(&format!("\ncaused by: {cause}"));
-                    source = cause.source();
-                }
-                let failure = Failure::new(FailureCode::HandlerFailed, error.to_string());
-                Self::of(failure.with_stack(chain))
-            }
-        }
+        Self::from_boxed(Box::new(error))
     }
 }

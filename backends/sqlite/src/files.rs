@@ -55,6 +55,10 @@ impl Identity {
 /// processes could each write a log of their own.
 pub(crate) fn refuse_second_name(path: &Path) -> Result<()> {
     match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {
+            let why = format!("{} is a folder, not a database file", path.display());
+            Err(Error::new(ErrorKind::Invalid, UNNAMED, why))
+        }
         Ok(metadata) if names_of(&metadata) > 1 => {
             let path = path.display();
             let why =

@@ -125,6 +125,10 @@ async fn a_second_name_of_a_file_is_refused_and_a_symbolic_link_is_followed() {
     let error = open(&hard.url()).await.expect_err("a second log");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.message().contains("more than one name"), "{error}");
+    let folder = std::env::temp_dir();
+    let error = open(&folder.display().to_string()).await.expect_err("a folder");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.message().contains("is a folder"), "{error}");
 }
 
 /// Every spelling of a database in memory is one connection, or refused: field case C47.
