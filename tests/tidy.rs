@@ -8,6 +8,8 @@
     reason = "a test may stop at the first thing it cannot read"
 )]
 
+#[path = "tidy/charts.rs"]
+mod charts;
 #[path = "tidy/proofs.rs"]
 mod proofs;
 #[path = "tidy/seam.rs"]
@@ -340,44 +342,6 @@ fn the_contract_names_exactly_the_tests_that_prove_it() {
         &problems,
         "run LEASEHOLD_UPDATE_CONTRACT=1 cargo test --test tidy, and read the difference",
     );
-}
-
-/// With `LEASEHOLD_UPDATE_CONTRACT` set, draws the charts anew instead of complaining about them.
-///
-/// Proves: WQ-1
-#[test]
-fn the_charts_are_those_of_the_shipped_lifecycles() {
-    let shipped = leasehold_core::Lifecycle::shipped();
-    let mut drawn = BTreeSet::new();
-    let mut problems = Vec::new();
-    for page in ["DESIGN.md", "docs/lifecycles.md"] {
-        let text = read(page);
-        let mut made = text.clone();
-        for lifecycle in &shipped {
-            let name = lifecycle.name().as_str();
-            if let Some(anew) = with_chart(&made, name, &lifecycle.mermaid()) {
-                made = anew;
-                drawn.insert(name.to_owned());
-            }
-        }
-        if made != text {
-            problems.push(format!("{page} draws another chart"));
-            if std::env::var_os("LEASEHOLD_UPDATE_CONTRACT").is_some() {
-                fs::write(root().join(page), made).unwrap();
-                problems.pop();
-            }
-        }
-    }
-    none(&problems, "run LEASEHOLD_UPDATE_CONTRACT=1 cargo test --test tidy");
-    assert_eq!(drawn.len(), shipped.len(), "only {drawn:?} are drawn");
-}
-
-/// The page with this chart between the lifecycle's marks, where it has them.
-fn with_chart(page: &str, name: &str, chart: &str) -> Option<String> {
-    let mark = format!("<!-- lifecycle:{name} -->\n");
-    let (before, rest) = page.split_once(&mark)?;
-    let (_, after) = rest.split_once("<!-- end -->")?;
-    Some(format!("{before}{mark}```mermaid\n{chart}```\n<!-- end -->{after}"))
 }
 
 #[test]
