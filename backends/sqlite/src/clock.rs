@@ -32,6 +32,17 @@ pub fn step_wall(by_us: i64) {
     STEPPED.fetch_add(by_us, std::sync::atomic::Ordering::SeqCst);
 }
 
+/// How long this thread has been waiting; a new wait begins where `first` is set.
+pub(crate) fn waited(first: bool) -> Duration {
+    thread_local! {
+        static BEGAN: std::cell::Cell<Option<Instant>> = const { std::cell::Cell::new(None) };
+    }
+    let now = Instant::now();
+    let began = BEGAN.get().filter(|_| !first).unwrap_or(now);
+    BEGAN.set(Some(began));
+    now.saturating_duration_since(began)
+}
+
 /// The machine's wall clock, in microseconds since 1970.
 pub(crate) fn wall_us() -> i64 {
     let wall = Timestamp::from_system_time(SystemTime::now()).unwrap_or(Timestamp::MIN).as_micros();

@@ -10,6 +10,7 @@ use leasehold_core::{Error, ErrorKind, Result};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::clock;
 use crate::error::{engine, named};
 use crate::files::{LOG_BYTES_MAX, refuse_second_name};
 use crate::statement::batch;
@@ -166,8 +167,7 @@ fn into_wal(conn: &Connection) -> Result<()> {
 /// Waits a jittered moment; `false` once the longest wait has been used up. Short, random pauses give
 /// every process its turn, which SQLite's own ever longer ones do not.
 fn wait_for_lock(tries: i32) -> bool {
-    let pauses = LOCK_WAIT.as_millis() / u128::from(PAUSE_MAX_MS / 2);
-    if u128::try_from(tries).unwrap_or(0) >= pauses {
+    if clock::waited(tries == 0) >= LOCK_WAIT {
         return false;
     }
     thread::sleep(jitter());

@@ -244,7 +244,7 @@ fn a_process_stopped_inside_a_transaction_makes_the_others_busy() -> Result<()> 
     let then = runtime.block_on(store.enqueue_one(turn()))?;
 
     assert_eq!(refused.kind(), leasehold_core::ErrorKind::Busy, "{refused}");
-    assert!(waited > Duration::from_secs(15), "given up after {waited:?}; 30 s are documented");
+    assert!(waited >= Duration::from_secs(29), "given up after {waited:?}; 30 s are documented");
     assert!(then.is_new());
     Ok(())
 }
