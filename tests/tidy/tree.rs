@@ -60,6 +60,27 @@ pub(crate) fn names_below(folder: &str, ending: &str) -> Vec<String> {
     names
 }
 
+/// The symlinks of the repository, from its root, in order.
+pub(crate) fn links() -> Vec<String> {
+    let mut found = Vec::new();
+    walk_links(&root(), "", &mut found);
+    found.sort();
+    found
+}
+
+fn walk_links(folder: &Path, prefix: &str, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let kind = entry.file_type().unwrap();
+        if kind.is_symlink() {
+            found.push(format!("{prefix}{name}"));
+        } else if kind.is_dir() && name != "target" && name != ".git" {
+            walk_links(&entry.path(), &format!("{prefix}{name}/"), found);
+        }
+    }
+}
+
 fn walk(folder: &Path, prefix: &str, found: &mut Vec<File>) {
     for entry in fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();

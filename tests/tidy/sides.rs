@@ -1,0 +1,116 @@
+//! Owns what the two engines' folders must share by name, and what only one of them needs, with the
+//! reason. Knows nothing of what the files hold.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::none;
+use crate::tree::{links, names_below, root};
+
+/// Files that one backend has and the other has not, each with its reason.
+const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
+    ("add_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
+    ("claim_jobs.sql", "PostgreSQL claims in claim.sql"),
+    ("claim_priority.sql", "PostgreSQL walks the priorities inside claim.sql"),
+    ("clock_keep.sql", "PostgreSQL's server keeps the clock"),
+    ("clock_leased.sql", "PostgreSQL's server keeps the clock"),
+    ("clock_load.sql", "PostgreSQL's server keeps the clock"),
+    ("clock_reset.sql", "PostgreSQL's server keeps the clock"),
+    ("document_lock.sql", "SQLite's transaction holds the one write lock"),
+    ("enqueue_answer.sql", "PostgreSQL's migration has a function for it"),
+    ("enqueue_clock.sql", "PostgreSQL's migration has a function for it"),
+    ("enqueue_job.sql", "PostgreSQL's migration has a function for it"),
+    ("enqueue_key.sql", "PostgreSQL's migration has a function for it"),
+    ("enqueue_queue.sql", "PostgreSQL's migration has a function for it"),
+    ("enqueue_request.sql", "PostgreSQL's migration has a function for it"),
+    ("enqueue.sql", "SQLite has no functions, and takes several statements"),
+    ("find_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
+    ("end_jobs.sql", "PostgreSQL's write_job.sql takes lists"),
+    ("find_dead_letters_of.sql", "PostgreSQL's planner needs no form of its own for each filter"),
+    ("find_event_ids.sql", "PostgreSQL's planner needs no form of its own for each filter"),
+    ("find_events_of.sql", "PostgreSQL's planner needs no form of its own for each filter"),
+    ("find_ids.sql", "PostgreSQL's planner needs no form of its own for each filter"),
+    ("find_kind.sql", "PostgreSQL's planner needs no form of its own for each filter"),
+    ("find_topic.sql", "PostgreSQL's planner needs no form of its own for each filter"),
+    ("load_present.sql", "only PostgreSQL passes over locked rows"),
+    ("load_present_events.sql", "only PostgreSQL passes over locked rows"),
+    ("lock_events_free.sql", "only PostgreSQL passes over locked rows"),
+    ("lock_jobs_free.sql", "only PostgreSQL passes over locked rows"),
+    ("lock_queues.sql", "SQLite's transaction holds the one write lock"),
+    ("lock_store.sql", "SQLite's transaction holds the one write lock"),
+    ("migrate_lock.sql", "SQLite's transaction holds the one write lock"),
+    ("notify.sql", "SQLite watches its file for the commits of others"),
+    ("notify_pid.sql", "SQLite watches its file for the commits of others"),
+    ("raise_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
+    ("stats_health.sql", "SQLite's library tells its own version"),
+];
+const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[
+    ("bind.rs", "SQLite's driver needs no types for parameters"),
+    ("clock.rs", "PostgreSQL's server keeps the clock"),
+    ("group.rs", "SQLite's one writer groups all calls"),
+    ("fork.rs", "PostgreSQL's connections hold no file locks"),
+    ("marks.rs", "only PostgreSQL keeps dead rows for an old snapshot"),
+    ("notify.rs", "SQLite watches its file for the commits of others"),
+    ("ends.rs", "PostgreSQL's write_job.sql takes lists"),
+    ("files.rs", "PostgreSQL looks after its own files"),
+    ("places.rs", "PostgreSQL's planner needs no form of its own for each filter"),
+    ("pool.rs", "SQLite has one writer"),
+    ("schema.rs", "SQLite's tables have a prefix"),
+    ("writer.rs", "PostgreSQL takes many writers"),
+];
+
+/// Compares two folders by name, but for what the list excuses; a stale excuse is a problem too.
+fn same_names(left: &str, right: &str, ending: &str, excused: &[(&str, &str)]) {
+    let lists = [left, right].map(|folder| BTreeSet::from_iter(names_below(folder, ending)));
+    let differing: BTreeSet<&String> = lists[0].symmetric_difference(&lists[1]).collect();
+    let mut problems: Vec<String> = Vec::new();
+    for name in &differing {
+        if !excused.iter().any(|(excuse, _)| excuse == name) {
+            let owner = if lists[0].contains(*name) { left } else { right };
+            problems.push(format!("{name} is only in {owner}"));
+        }
+    }
+    for (name, reason) in excused {
+        if !differing.iter().any(|found| found == name) {
+            problems.push(format!("{name} needs no excuse any more ({reason})"));
+        }
+    }
+    none(&problems, "both engines have the same files");
+}
+
+#[test]
+fn both_backends_have_the_same_statements() {
+    let [left, right] = ["backends/sqlite/src/sql", "backends/postgres/src/sql"];
+    same_names(left, right, ".sql", SQL_OF_ONE_ENGINE);
+}
+
+#[test]
+fn both_backends_have_the_same_modules() {
+    same_names("backends/sqlite/src", "backends/postgres/src", ".rs", RUST_OF_ONE_ENGINE);
+}
+
+#[test]
+fn both_engines_have_the_same_migrations() {
+    same_names("migrations-sqlite", "migrations-postgres", ".sql", &[]);
+    let names = names_below("migrations-sqlite", ".sql");
+    for (at, name) in names.iter().enumerate() {
+        assert!(name.starts_with(&format!("{:04}_", at + 1)), "{name} is not number {}", at + 1);
+    }
+}
+
+#[test]
+fn each_backend_packages_its_migrations_through_a_symlink() {
+    for engine in ["sqlite", "postgres"] {
+        let link = root().join(format!("backends/{engine}/migrations"));
+        let target =
+            fs::read_link(&link).unwrap_or_else(|error| panic!("{}: {error}", link.display()));
+        assert_eq!(target.to_str(), Some(format!("../../migrations-{engine}").as_str()));
+        assert!(link.is_dir(), "{} points nowhere", link.display());
+    }
+}
+
+/// A stray link breaks packaging, and only there.
+#[test]
+fn nothing_else_is_a_symlink() {
+    assert_eq!(links(), ["backends/postgres/migrations", "backends/sqlite/migrations"]);
+}
