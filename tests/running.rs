@@ -2,7 +2,6 @@
 //! afterwards. PostgreSQL is found as in `tests/processes.rs`.
 #![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation is how a test fails")]
 
-#[allow(dead_code, reason = "shared with the tests that start processes")]
 #[path = "processes/engine.rs"]
 mod engine;
 #[path = "running/handlers.rs"]
@@ -46,7 +45,14 @@ fn main() -> ExitCode {
     let groups =
         [handlers::STORIES, leases::STORIES, relays::STORIES, shutdown::STORIES, stages::STORIES];
     let mut trials = Vec::new();
-    for engine in std::iter::once(Engine::memory()).chain(Engine::all()) {
+    for (name, story) in groups.concat() {
+        let play = move || {
+            let store: Arc<dyn Store> = Arc::new(leasehold::memory::MemoryStore::new());
+            runtime().block_on(story(store))
+        };
+        trials.push(Trial::test(format!("memory::{name}"), play));
+    }
+    for engine in Engine::all() {
         let absent = engine.is_absent() && !engine::required();
         if engine.name() == "postgres" {
             let own = engine.clone();

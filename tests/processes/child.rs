@@ -95,13 +95,13 @@ impl Drop for Child {
 /// Plays the role this process was started in, if it was.
 pub(crate) fn play_role() -> Option<ExitCode> {
     let role = std::env::var(ROLE).ok()?;
-    let engine = Engine::at(&std::env::var(URL).ok()?);
+    let url = std::env::var(URL).ok()?;
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let played = runtime.block_on(async {
         match role.as_str() {
-            "worker" => work(&engine).await,
-            "drained" => drain(&engine).await,
-            _ => hold(&engine).await,
+            "worker" => work(&url).await,
+            "drained" => drain(&url).await,
+            _ => hold(&url).await,
         }
     });
     Some(match played {
@@ -119,9 +119,9 @@ fn say(line: &str) {
 }
 
 /// A worker that says when it begins a job and publishes one event with each success.
-async fn work(engine: &Engine) -> Result<()> {
+async fn work(url: &str) -> Result<()> {
     let topic = Topic::new("counted")?;
-    let worker = Worker::builder(engine.open().await?)
+    let worker = Worker::builder(leasehold::connect(url).await?)
         .handler(JobKind::new("count")?, move |context: Context, _number: u64| {
             let topic = topic.clone();
             async move {
@@ -138,7 +138,7 @@ async fn work(engine: &Engine) -> Result<()> {
 }
 
 /// A worker that SIGTERM drains: jobs with an odd number never end, the others within 300 ms.
-async fn drain(engine: &Engine) -> Result<()> {
+async fn drain(url: &str) -> Result<()> {
     let shutdown = CancellationToken::new();
     let (stop, term) = (shutdown.clone(), tokio::signal::unix::SignalKind::terminate());
     let mut signals = tokio::signal::unix::signal(term).expect("a signal handler");
@@ -147,7 +147,7 @@ async fn drain(engine: &Engine) -> Result<()> {
             stop.cancel();
         }
     });
-    let worker = Worker::builder(engine.open().await?)
+    let worker = Worker::builder(leasehold::connect(url).await?)
         .handler(JobKind::new("count")?, |_: Context, number: u64| async move {
             say(&format!("begun {number}"));
             match number % 2 {
@@ -164,8 +164,8 @@ async fn drain(engine: &Engine) -> Result<()> {
 }
 
 /// Claims one job, and settles it only when told to.
-async fn hold(engine: &Engine) -> Result<()> {
-    let store = engine.open().await?;
+async fn hold(url: &str) -> Result<()> {
+    let store = leasehold::connect(url).await?;
     let request = ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]);
     let claims = store.claim(request.lease(LeaseLength::from_millis(1_000)?)).await?;
     let claim = claims.first().expect("a job to hold");

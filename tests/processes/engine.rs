@@ -35,12 +35,6 @@ impl Engine {
         ]
     }
 
-    /// The store that lives in this process's memory.
-    #[allow(dead_code, reason = "no other process finds it")]
-    pub(crate) fn memory() -> Self {
-        Self { name: "memory", url: "memory".to_owned() }
-    }
-
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
@@ -54,27 +48,7 @@ impl Engine {
         &self.url
     }
 
-    /// The server without the store's own parameters.
-    #[allow(dead_code, reason = "for tests with rows of their own")]
-    pub(crate) fn server(&self) -> &str {
-        self.url.split("migrate=auto").next().map_or("", |url| url.trim_end_matches(['?', '&']))
-    }
-
-    /// The schema this database is in.
-    #[allow(dead_code, reason = "for tests with rows of their own")]
-    pub(crate) fn schema(&self) -> String {
-        self.url.split("schema=").nth(1).unwrap_or("leasehold").to_owned()
-    }
-
-    /// The database at a URL.
-    pub(crate) fn at(url: &str) -> Self {
-        Self { name: "any", url: url.to_owned() }
-    }
-
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>> {
-        if self.name == "memory" {
-            return Ok(Arc::new(leasehold::memory::MemoryStore::new()));
-        }
         leasehold::connect(&self.url).await
     }
 
@@ -83,9 +57,6 @@ impl Engine {
         &self,
         story: impl FnOnce(&Self) -> Result<(), Failed>,
     ) -> Result<(), Failed> {
-        if self.name == "memory" {
-            return story(self);
-        }
         let name = format!("processes_{}", WorkerId::new().as_uuid().as_simple());
         if self.name == "sqlite" {
             let place = folder().join(name);

@@ -21,7 +21,11 @@ pub(crate) fn handlers_settle_inside_their_own_transactions(engine: &Engine) -> 
     runtime().block_on(async {
         // As many connections as slots, and every handler holds one of its own past its lease.
         let store = leasehold::postgres::open(&format!("{}&pool_size=4", engine.url())).await?;
-        let place = Place { store, server: engine.server().to_owned(), table: engine.schema() };
+        // The server without the store's own parameters, which end with the schema's name.
+        let (server, schema) = engine.url().split_once("migrate=auto").expect("a fresh schema");
+        let server = server.trim_end_matches(['?', '&']).to_owned();
+        let table = schema.trim_start_matches("&schema=").to_owned();
+        let place = Place { store, server, table };
         let client = place.client().await?;
         let create = format!("create table {}.payments (attempt integer)", place.table);
         client.batch_execute(&create).await?;
