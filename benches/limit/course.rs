@@ -1,10 +1,10 @@
 //! Owns the lines of the table: what is held against what, how large, and how far it should go.
 
 use crate::Outcome;
-use crate::bench::workload::Workload;
 use crate::engine::{Engine, Place};
 use crate::measure::{Course, Kind};
 use crate::table::{Table, Target};
+use leasehold_cli::bench::workload::Workload;
 
 use Target::{AtLeast, AtMost};
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::connect::{Opened, connect};
 use crate::{Limit, Outcome, postgres, sqlite};
+use leasehold_cli::connect::{Opened, connect};
 
 const POSTGRES: &str = "LEASEHOLD_TEST_POSTGRES_URL";
 

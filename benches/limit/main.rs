@@ -7,11 +7,6 @@
 //! `LEASEHOLD_BENCH_DIR` (or the machine's folder for temporary files); PostgreSQL is measured where
 //! `LEASEHOLD_TEST_POSTGRES_URL` names one. `-- --small` takes a minute and says little.
 
-#[path = "../../crates/cli/src/bench/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "the command line and its tests use the rest")]
-mod bench;
-#[path = "../../crates/cli/src/connect.rs"]
-mod connect;
 mod course;
 mod engine;
 mod measure;
@@ -26,8 +21,9 @@ use std::process::ExitCode;
 use async_trait::async_trait;
 use clap::Parser;
 
-use bench::report::Line;
 use engine::Place;
+use leasehold_cli::bench;
+use leasehold_cli::bench::report::Line;
 use table::{Row, Table};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn StdError + Send + Sync>>;

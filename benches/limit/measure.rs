@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use crate::bench::report::Line;
-use crate::bench::workload::{Load, Sample, Workload, claims, fresh_queue};
-use crate::connect::Opened;
 use crate::course::Sizes;
 use crate::engine::{Engine, Place};
 use crate::table::{Head, Rounds, Table, Target, median};
 use crate::{Extra, Limit, Outcome};
+use leasehold_cli::bench::report::Line;
+use leasehold_cli::bench::workload::{Load, Sample, Workload, claims, fresh_queue};
+use leasehold_cli::connect::Opened;
 
 /// One or more lines of the table.
 #[derive(Clone, Copy, Debug)]
@@ -308,7 +308,9 @@ impl Run<'_> {
             let load = self.load(&opened, course.workload)?;
             let line = self.line(course.workload, &only(course.workload.run(&load).await?)?);
             rounds.base.push(1.0);
-            rounds.leasehold.extend(crate::bench::compare::figure(&line).map(|(_, mib)| mib));
+            rounds
+                .leasehold
+                .extend(leasehold_cli::bench::compare::figure(&line).map(|(_, mib)| mib));
             lines.push(line);
             rounds.loads.extend(load_average());
         }

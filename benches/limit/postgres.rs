@@ -8,9 +8,9 @@ use leasehold::JobId;
 use leasehold_postgres::tokio_postgres::{AsyncMessage, Client, NoTls, Statement};
 use tokio::sync::mpsc;
 
-use crate::bench::workload::{Payload, payload};
 use crate::sqlite::between;
 use crate::{Extra, Limit, Outcome, Pickup};
+use leasehold_cli::bench::workload::{Payload, payload};
 
 const TABLES: &str = "
     create table jobs (

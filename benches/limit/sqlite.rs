@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use leasehold::JobId;
 use leasehold_sqlite::rusqlite::{Connection, Row, TransactionBehavior, params, params_from_iter};
 
-use crate::bench::workload::{Payload, payload};
 use crate::{Extra, Limit, Outcome, Pickup};
+use leasehold_cli::bench::workload::{Payload, payload};
 
 const TABLES: &str = "
     create table limit_jobs (

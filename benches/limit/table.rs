@@ -5,7 +5,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::bench::report::{Line, rounded};
+use leasehold_cli::bench::report::{Line, rounded};
 
 /// Which way a figure is good, and how far it has to go.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -123,7 +123,9 @@ impl Table {
 
     /// Keeps the line whose figure is the median of several, which all are of one workload.
     pub(crate) fn keep(&mut self, mut lines: Vec<Line>) {
-        let by = |line: &Line| crate::bench::compare::figure(line).map_or(0.0, |(_, value)| value);
+        let by = |line: &Line| {
+            leasehold_cli::bench::compare::figure(line).map_or(0.0, |(_, value)| value)
+        };
         lines.sort_by(|a, b| by(a).total_cmp(&by(b)));
         let middle = lines.len() / 2;
         self.lines.extend(lines.into_iter().nth(middle));

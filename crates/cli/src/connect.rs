@@ -6,14 +6,14 @@ use leasehold::{Result, Store};
 
 /// An open store, the engine's name in reports, and the URL that opens it again.
 #[derive(Clone, Debug)]
-pub(crate) struct Opened {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) engine: &'static str,
-    pub(crate) url: String,
+pub struct Opened {
+    pub store: Arc<dyn Store>,
+    pub engine: &'static str,
+    pub url: String,
 }
 
 /// Opens the store that a URL names; its schema is brought up to date.
-pub(crate) async fn connect(url: &str) -> Result<Opened> {
+pub async fn connect(url: &str) -> Result<Opened> {
     let is_postgres = url.starts_with("postgres://") || url.starts_with("postgresql://");
     let join = if url.contains('?') { '&' } else { '?' };
     let url = if is_postgres && !url.contains("migrate=") {

@@ -1,12 +1,10 @@
 //! The `leasehold` command. Owns the arguments and the exit code; what a command does stands in
 //! the module of its name.
 
-mod bench;
-mod connect;
-
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use leasehold_cli::bench;
 
 /// Durable jobs in the database you already have.
 #[derive(Debug, Parser)]

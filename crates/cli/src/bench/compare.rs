@@ -10,7 +10,7 @@ use super::report::{Line, rounded};
 
 /// Ours divided by another's.
 #[derive(Debug, Serialize)]
-pub(crate) struct Ratio<'a> {
+pub struct Ratio<'a> {
     engine: &'a str,
     workload: &'a str,
     /// The figure that was compared.
@@ -21,11 +21,11 @@ pub(crate) struct Ratio<'a> {
 }
 
 impl Ratio<'_> {
-    pub(crate) fn to_json(&self) -> String {
+    pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    pub(crate) fn to_text(&self) -> String {
+    pub fn to_text(&self) -> String {
         format!(
             "{:<8} {:<14} {:>7} {:.3} of {}",
             self.engine, self.workload, self.figure, self.ratio, self.to
@@ -34,7 +34,7 @@ impl Ratio<'_> {
 }
 
 /// Reads JSON lines; lines of other shapes with a `ratio` are passed over.
-pub(crate) fn read(path: &Path) -> Result<Vec<Line>> {
+pub fn read(path: &Path) -> Result<Vec<Line>> {
     let unusable = |why: String| {
         Error::new(ErrorKind::Invalid, "bench", format!("--compare {}: {why}", path.display()))
     };
@@ -58,7 +58,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Line>> {
 }
 
 /// Holds a line against all others of the same engine and workload.
-pub(crate) fn ratios<'a>(line: &'a Line, others: &'a [Line]) -> Vec<Ratio<'a>> {
+pub fn ratios<'a>(line: &'a Line, others: &'a [Line]) -> Vec<Ratio<'a>> {
     let same = |it: &&Line| it.engine == line.engine && it.workload == line.workload;
     let ratio = |other: &'a Line| {
         let (figure, ours) = figure(line)?;
@@ -76,7 +76,7 @@ pub(crate) fn ratios<'a>(line: &'a Line, others: &'a [Line]) -> Vec<Ratio<'a>> {
 }
 
 /// The figure of a workload that counts, and its name.
-pub(crate) fn figure(line: &Line) -> Option<(&'static str, f64)> {
+pub fn figure(line: &Line) -> Option<(&'static str, f64)> {
     if let Some(bytes) = line.bytes {
         let kib = u32::try_from(bytes / 1_024).unwrap_or(u32::MAX);
         return Some(("MiB", f64::from(kib) / 1_024.0));

@@ -1,11 +1,11 @@
 //! Owns the `bench` command: which workloads run, how large they are, and the line each prints.
 //! Refuses to know how a workload does its work.
 
-pub(crate) mod beside;
-pub(crate) mod compare;
-pub(crate) mod plot;
-pub(crate) mod report;
-pub(crate) mod workload;
+pub mod beside;
+pub mod compare;
+pub mod plot;
+pub mod report;
+pub mod workload;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use workload::{Load, Workload, fresh_queue, is_bench_queue};
 
 /// What is measured, and where.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// The database: a path or sqlite: URL, or a postgres: URL. Its schema is brought up to date.
     #[arg(long, env = "LEASEHOLD_URL", hide_env_values = true)]
     url: String,
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 
 /// How large the workloads are.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Sizes {
+pub struct Sizes {
     /// Jobs of each enqueue and drain, in place of a size for each workload.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     jobs: Option<u32>,
@@ -69,7 +69,7 @@ pub(crate) struct Sizes {
 }
 
 /// Runs the workloads one after the other; each prints its line when it is done.
-pub(crate) async fn run(arguments: Arguments) -> Result<()> {
+pub async fn run(arguments: Arguments) -> Result<()> {
     let peers = arguments.compare.as_deref().map(compare::read).transpose()?;
     let opened = connect(&arguments.url).await?;
     if !arguments.force {
@@ -93,7 +93,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
 
 impl Sizes {
     /// The load of one measurement, on a queue that nobody has used.
-    pub(crate) fn load(&self, opened: &Opened, workload: Workload) -> Result<Load> {
+    pub fn load(&self, opened: &Opened, workload: Workload) -> Result<Load> {
         Ok(Load {
             opened: opened.clone(),
             queue: fresh_queue()?,

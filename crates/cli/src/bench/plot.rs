@@ -19,7 +19,7 @@ const OWN: &str = "#2a78d6";
 const OTHERS: &str = "#8b95a1";
 
 /// Writes a file for each family of workloads into a folder, which is made where it is missing.
-pub(crate) fn write(folder: &Path, lines: &[Line]) -> Result<()> {
+pub fn write(folder: &Path, lines: &[Line]) -> Result<()> {
     let unusable = |error: std::io::Error| {
         let why = format!("--plot {}: {error}", folder.display());
         Error::new(ErrorKind::Unavailable, "bench", why).with_source(error)

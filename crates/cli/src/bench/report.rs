@@ -6,24 +6,24 @@ use super::workload::{Sample, Workload};
 
 /// What was measured, by whom.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Line {
-    pub(crate) peer: String,
-    pub(crate) engine: String,
-    pub(crate) workload: String,
-    pub(crate) n: usize,
-    pub(crate) seconds: f64,
-    pub(crate) rate: f64,
-    pub(crate) p50_ms: Option<f64>,
-    pub(crate) p99_ms: Option<f64>,
+pub struct Line {
+    pub peer: String,
+    pub engine: String,
+    pub workload: String,
+    pub n: usize,
+    pub seconds: f64,
+    pub rate: f64,
+    pub p50_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
     /// Resident beyond payloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) bytes: Option<u64>,
+    pub bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) least_share: Option<f64>,
+    pub least_share: Option<f64>,
 }
 
 impl Line {
-    pub(crate) fn of(engine: &str, workload: Workload, sample: &Sample) -> Self {
+    pub fn of(engine: &str, workload: Workload, sample: &Sample) -> Self {
         Self {
             peer: "leasehold".to_owned(),
             engine: engine.to_owned(),
@@ -38,11 +38,11 @@ impl Line {
         }
     }
 
-    pub(crate) fn to_json(&self) -> String {
+    pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    pub(crate) fn to_text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let ms = |number: Option<f64>| number.map_or("-".to_owned(), |ms| format!("{ms:.3} ms"));
         let mut text = format!(
             "{:<8} {:<14} {:>7} jobs {:>9.3} s {:>10.0} /s   p50 {:>11}   p99 {:>11}",
@@ -65,7 +65,7 @@ impl Line {
 }
 
 /// Three places are enough.
-pub(crate) fn rounded(number: f64) -> f64 {
+pub fn rounded(number: f64) -> f64 {
     (number * 1_000.0).round() / 1_000.0
 }
 

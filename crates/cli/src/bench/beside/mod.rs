@@ -11,7 +11,7 @@ use crate::connect::Opened;
 
 /// Where the rows of a crowd stand in their lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Crowd {
+pub enum Crowd {
     /// Due, behind whatever is enqueued before.
     Due,
     /// Succeeded a while ago.
@@ -33,18 +33,23 @@ impl Crowd {
 
 /// An open transaction that sees the database as it was; dropping it ends it.
 #[derive(Debug)]
-pub(crate) enum Held {
-    Sqlite { _open: sqlite::Reader },
-    Postgres { _open: postgres::Snapshot },
+pub enum Held {
+    Sqlite(sqlite::Reader),
+    Postgres(postgres::Snapshot),
+}
+
+impl Held {
+    /// Ends the transaction; an error where its connection is gone.
+    pub async fn end(self) -> Result<()> {
+        match self {
+            Self::Sqlite(reader) => reader.end(),
+            Self::Postgres(snapshot) => snapshot.end().await,
+        }
+    }
 }
 
 /// Adds so many rows to a queue, and lets the planner know.
-pub(crate) async fn fill(
-    opened: &Opened,
-    queue: &QueueName,
-    crowd: Crowd,
-    rows: usize,
-) -> Result<()> {
+pub async fn fill(opened: &Opened, queue: &QueueName, crowd: Crowd, rows: usize) -> Result<()> {
     let rows = i64::try_from(rows).map_err(|_| refused("too many rows"))?;
     if opened.engine == "postgres" {
         return postgres::fill(&opened.url, queue, crowd, rows).await;
@@ -55,11 +60,11 @@ pub(crate) async fn fill(
 }
 
 /// Opens a transaction, reads something, and leaves it.
-pub(crate) async fn hold(opened: &Opened) -> Result<Held> {
+pub async fn hold(opened: &Opened) -> Result<Held> {
     if opened.engine == "postgres" {
-        return Ok(Held::Postgres { _open: postgres::Snapshot::open(&opened.url).await? });
+        return Ok(Held::Postgres(postgres::Snapshot::open(&opened.url).await?));
     }
-    Ok(Held::Sqlite { _open: sqlite::Reader::open(&opened.url)? })
+    Ok(Held::Sqlite(sqlite::Reader::open(&opened.url)?))
 }
 
 /// The first half of the ids of one crowd, which no other has: sixteen hexadecimal digits.

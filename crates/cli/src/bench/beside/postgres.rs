@@ -11,11 +11,9 @@ const OWN: [&str; 6] = ["schema=", "migrate=", "pooler=", "pool_size=", "sslmode
 /// Rows of one statement.
 const STEP: usize = 100_000;
 
-/// A transaction that does not end.
+/// A transaction that stays open until it is told to end.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
-    _client: Session,
-}
+pub struct Snapshot(Session);
 
 /// A connection, and the name of the store's schema.
 #[derive(Debug)]
@@ -25,15 +23,19 @@ struct Session {
 }
 
 impl Snapshot {
-    pub(crate) async fn open(url: &str) -> Result<Self> {
+    pub async fn open(url: &str) -> Result<Self> {
         let session = Session::open(url).await?;
         let text = session.of_schema(include_str!("postgres_hold.sql"));
         session.client.batch_execute(&text).await.map_err(|error| failed("hold", error))?;
-        Ok(Self { _client: session })
+        Ok(Self(session))
+    }
+
+    pub async fn end(self) -> Result<()> {
+        self.0.client.batch_execute("rollback").await.map_err(|error| failed("hold", error))
     }
 }
 
-pub(crate) async fn fill(url: &str, queue: &QueueName, crowd: Crowd, rows: i64) -> Result<()> {
+pub(super) async fn fill(url: &str, queue: &QueueName, crowd: Crowd, rows: i64) -> Result<()> {
     let session = Session::open(url).await?;
     session.fill(queue, crowd, rows).await.map_err(|error| failed("fill", error))
 }

@@ -1,8 +1,6 @@
 //! Owns the second connection to a SQLite file.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use leasehold::sqlite::rusqlite::{Connection, named_params};
@@ -14,24 +12,23 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Rows of one transaction.
 const STEP: i64 = 100_000;
 
-/// A reader that does not end.
-pub(crate) struct Reader(#[allow(dead_code, reason = "holds the transaction")] Mutex<Connection>);
-
-impl fmt::Debug for Reader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reader")
-    }
-}
+/// A reader that stays open until it is told to end.
+#[derive(Debug)]
+pub struct Reader(Connection);
 
 impl Reader {
-    pub(crate) fn open(url: &str) -> Result<Self> {
+    pub fn open(url: &str) -> Result<Self> {
         let conn = connect(url)?;
         conn.execute_batch(include_str!("sqlite_hold.sql")).map_err(|e| failed("hold", e))?;
-        Ok(Self(Mutex::new(conn)))
+        Ok(Self(conn))
+    }
+
+    pub fn end(self) -> Result<()> {
+        self.0.close().map_err(|(_, error)| failed("hold", error))
     }
 }
 
-pub(crate) fn fill(url: &str, queue: &QueueName, crowd: Crowd, rows: i64) -> Result<()> {
+pub(super) fn fill(url: &str, queue: &QueueName, crowd: Crowd, rows: i64) -> Result<()> {
     let prefix = id_prefix();
     let mut conn = connect(url)?;
     let mut go = || {

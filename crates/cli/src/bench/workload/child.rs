@@ -32,7 +32,7 @@ pub(super) struct Report {
 }
 
 /// Works, when this program was started as a worker; `None` when it was not.
-pub(crate) async fn work_if_asked() -> Option<Result<()>> {
+pub async fn work_if_asked() -> Option<Result<()>> {
     let order = std::env::var(ORDER).ok()?;
     Some(work(&order).await)
 }

@@ -21,7 +21,7 @@ pub(super) async fn beside_crowd(load: &Load, crowd: Crowd, rows: usize) -> Resu
 }
 
 /// Fills the queue: the crowd, and the due jobs unless they are part of it.
-pub(crate) async fn prepare_crowd(load: &Load, crowd: Crowd, rows: usize) -> Result<()> {
+pub async fn prepare_crowd(load: &Load, crowd: Crowd, rows: usize) -> Result<()> {
     settle_log(load).await?;
     if crowd == Crowd::Due {
         return beside::fill(&load.opened, &load.queue, crowd, rows.max(load.jobs)).await;
@@ -31,7 +31,7 @@ pub(crate) async fn prepare_crowd(load: &Load, crowd: Crowd, rows: usize) -> Res
 }
 
 /// Drains `load.jobs` of the jobs that are due.
-pub(crate) async fn take_crowd(load: &Load) -> Result<Sample> {
+pub async fn take_crowd(load: &Load) -> Result<Sample> {
     take(load, BATCH, 0).await
 }
 
@@ -40,7 +40,9 @@ pub(super) async fn beside_reader(load: &Load, held: bool) -> Result<Sample> {
     let open = if held { Some(beside::hold(&load.opened).await?) } else { None };
     enqueue::in_batches(load, 1_000).await?;
     let sample = take(load, BATCH_HELD, load.jobs / BATCH_HELD * 3 / 4).await?;
-    drop(open);
+    if let Some(open) = open {
+        open.end().await?;
+    }
     Ok(sample.part(if held { "_held" } else { "_free" }))
 }
 

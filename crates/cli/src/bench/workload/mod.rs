@@ -1,8 +1,8 @@
 //! Owns the workloads: what each does, over and over, and what is timed. Knows a store only by the
 //! contract, so that every engine does the same work.
 
-pub(crate) mod child;
-pub(crate) mod claims;
+pub mod child;
+pub mod claims;
 mod drain;
 mod enqueue;
 mod name;
@@ -14,30 +14,30 @@ use leasehold::{Control, JobId, JobKind, Json, NewJob, QueueName, QueueSettings,
 use serde::Deserialize;
 
 use crate::connect::Opened;
-pub(crate) use name::Workload;
-pub(crate) use sample::Sample;
+pub use name::Workload;
+pub use sample::Sample;
 
 use super::beside::Crowd;
 
 /// Where a workload works, and how much.
 #[derive(Clone, Debug)]
-pub(crate) struct Load {
-    pub(crate) opened: Opened,
-    pub(crate) queue: QueueName,
-    pub(crate) jobs: usize,
+pub struct Load {
+    pub opened: Opened,
+    pub queue: QueueName,
+    pub jobs: usize,
     /// How many jobs a worker runs at once.
-    pub(crate) slots: usize,
+    pub slots: usize,
     /// Other rows in the queue, where the workload is about them.
-    pub(crate) rows: usize,
+    pub rows: usize,
     /// How many processes work at once, one measurement for each.
-    pub(crate) processes: Vec<usize>,
+    pub processes: Vec<usize>,
     /// Whether a transition log is kept.
-    pub(crate) log: bool,
+    pub log: bool,
 }
 
 impl Workload {
     /// Measures; some workloads give several measurements.
-    pub(crate) async fn run(self, load: &Load) -> Result<Vec<Sample>> {
+    pub async fn run(self, load: &Load) -> Result<Vec<Sample>> {
         let one = match self {
             Self::W6 => return several(load).await,
             Self::W7 => {
@@ -61,7 +61,7 @@ impl Workload {
     }
 
     /// What the other rows of the queue are.
-    pub(crate) fn crowd(self) -> Crowd {
+    pub fn crowd(self) -> Crowd {
         match self {
             Self::W5Done10M => Crowd::Done,
             Self::W5Future1M => Crowd::Future,
@@ -82,12 +82,12 @@ async fn several(load: &Load) -> Result<Vec<Sample>> {
 const QUEUE_PREFIX: &str = "bench-";
 
 /// The name of a queue that nobody has used.
-pub(crate) fn fresh_queue() -> Result<QueueName> {
+pub fn fresh_queue() -> Result<QueueName> {
     QueueName::new(format!("{QUEUE_PREFIX}{}", JobId::new()))
 }
 
 /// Whether a queue is left from a bench.
-pub(crate) fn is_bench_queue(queue: &QueueName) -> bool {
+pub fn is_bench_queue(queue: &QueueName) -> bool {
     queue.as_str().starts_with(QUEUE_PREFIX)
 }
 
@@ -99,12 +99,12 @@ async fn settle_log(load: &Load) -> Result<()> {
 
 /// What a handler reads.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Payload {
-    pub(crate) number: usize,
+pub struct Payload {
+    pub number: usize,
 }
 
 /// About 200 bytes of JSON.
-pub(crate) fn payload(number: usize) -> String {
+pub fn payload(number: usize) -> String {
     format!(
         r#"{{"number":{number},"account":"acct_{number:012}","action":"thumbnail.render","source":"s3://uploads/{number:016x}/original.jpeg","widths":[160,320,640,1280],"quality":82,"trim":false,"note":"as asked by the owner"}}"#
     )

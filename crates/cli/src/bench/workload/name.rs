@@ -2,7 +2,7 @@
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Workload {
+pub enum Workload {
     /// Enqueue one job after the other, each awaited.
     #[value(name = "w1")]
     W1,
@@ -48,7 +48,7 @@ pub(crate) enum Workload {
 }
 
 impl Workload {
-    pub(crate) const ALL: [Self; 14] = [
+    pub const ALL: [Self; 14] = [
         Self::W1,
         Self::W1C64,
         Self::W2By100,
@@ -65,7 +65,7 @@ impl Workload {
         Self::Memory,
     ];
 
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::W1 => "w1",
             Self::W1C64 => "w1_c64",
@@ -85,7 +85,7 @@ impl Workload {
     }
 
     /// Jobs unless told otherwise.
-    pub(crate) fn jobs(self) -> u32 {
+    pub fn jobs(self) -> u32 {
         match self {
             Self::W1 => 1_000,
             Self::W1C64 => 5_000,
@@ -97,7 +97,7 @@ impl Workload {
     }
 
     /// Other rows of the queue unless told otherwise.
-    pub(crate) fn rows(self) -> u32 {
+    pub fn rows(self) -> u32 {
         match self {
             Self::W5By1M | Self::W5Future1M => 1_000_000,
             Self::W5Done10M => 10_000_000,

@@ -4,45 +4,45 @@ use std::time::Duration;
 
 /// One measurement.
 #[derive(Clone, Debug)]
-pub(crate) struct Sample {
+pub struct Sample {
     /// What sets it apart from the others of its workload, as `_held`.
-    pub(crate) part: &'static str,
-    pub(crate) jobs: usize,
-    pub(crate) elapsed: Duration,
+    pub part: &'static str,
+    pub jobs: usize,
+    pub elapsed: Duration,
     /// Bytes resident in memory beyond the payloads, where that is what was measured.
-    pub(crate) bytes: Option<u64>,
+    pub bytes: Option<u64>,
     /// The share of the jobs that the worst off of several processes had, of a fair one.
-    pub(crate) least_share: Option<f64>,
+    pub least_share: Option<f64>,
     /// Milliseconds of each call, ascending; less than nothing for a handler that began before the
     /// enqueue returned.
     each: Vec<f64>,
 }
 
 impl Sample {
-    pub(crate) fn new(jobs: usize, elapsed: Duration, mut each: Vec<f64>) -> Self {
+    pub fn new(jobs: usize, elapsed: Duration, mut each: Vec<f64>) -> Self {
         each.sort_by(f64::total_cmp);
         Self { part: "", jobs, elapsed, bytes: None, least_share: None, each }
     }
 
-    pub(crate) fn part(mut self, part: &'static str) -> Self {
+    pub fn part(mut self, part: &'static str) -> Self {
         self.part = part;
         self
     }
 
     /// Jobs a second.
-    pub(crate) fn rate(&self) -> f64 {
+    pub fn rate(&self) -> f64 {
         let jobs = u32::try_from(self.jobs).unwrap_or(u32::MAX);
         f64::from(jobs) / self.elapsed.as_secs_f64().max(1e-9)
     }
 
     /// The least value that so many of a hundred do not exceed; `None` when no call was timed.
-    pub(crate) fn percentile(&self, percent: usize) -> Option<f64> {
+    pub fn percentile(&self, percent: usize) -> Option<f64> {
         let rank = (self.each.len() * percent).div_ceil(100);
         self.each.get(rank.saturating_sub(1)).copied()
     }
 }
 
 /// Milliseconds of a duration.
-pub(crate) fn milliseconds(time: Duration) -> f64 {
+pub(super) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }
