@@ -16,7 +16,7 @@ use leasehold_core::{
     RenewRequest, Renewal, Result, Settled, Settlement, Stats, Store,
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::clock::Clock;
 use crate::error::{engine, named};
@@ -44,15 +44,22 @@ struct Inner {
     target: Target,
     writer: SyncSender<Box<dyn Request>>,
     readers: Mutex<Vec<Connection>>,
+    /// Ends when the writer has closed the database.
+    open: watch::Receiver<()>,
     opener: Opener,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if !self.opener.is_here() {
+        let readers = self.readers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let readers = std::mem::take(readers);
+        if self.opener.is_here() {
+            // Before the writer, so that it is the last and takes the log into the file: of two that
+            // close at once each may leave that to the other.
+            drop(readers);
+        } else {
             // Closing them would act on the files of the process that they belong to.
-            let readers = self.readers.get_mut().unwrap_or_else(PoisonError::into_inner);
-            std::mem::forget(std::mem::take(readers));
+            std::mem::forget(readers);
         }
     }
 }
@@ -110,12 +117,14 @@ impl SqliteStore {
             tracing::warn!(version = rusqlite::version(), "{warning}");
         }
         let (writer, requests) = sync_channel(WAITING_MAX);
+        let (opened, open) = watch::channel(());
         let thread = Writer {
             conn,
             target: target.clone(),
             shared: Arc::clone(&shared),
             requests,
             log_next: LOG_BYTES_MAX,
+            opened,
         };
         let named_thread = thread::Builder::new().name("leasehold-sqlite".to_owned());
         named_thread.spawn(move || thread.serve()).map_err(|error| {
@@ -127,6 +136,7 @@ impl SqliteStore {
             target,
             writer,
             readers: Mutex::new(Vec::new()),
+            open,
             opener: Opener::here(),
         })))
     }
@@ -174,6 +184,21 @@ impl SqliteStore {
         let wait = conn.busy_timeout(LOCK_WAIT);
         wait.and_then(|()| conn.pragma_update(None, "wal_autocheckpoint", 0))
             .map_err(|error| named(engine(error), "prepare connection"))
+    }
+
+    /// Lets go of this handle, and waits until the database is closed: its log is then part of the
+    /// file, unless another process has it open. The database closes with the last handle, so that
+    /// this waits for every other one, workers' and relays' too. Dropping the handles closes it as
+    /// well, a moment later.
+    pub async fn close(self) {
+        let (mut open, here) = (self.0.open.clone(), self.0.opener.is_here());
+        drop(self);
+        if !here {
+            // A forked child has the handle but not the thread.
+            return;
+        }
+        // Nothing is ever sent: the wait ends when the writer is gone.
+        while open.changed().await.is_ok() {}
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind, HintKind, Result};
 use rusqlite::{Connection, Transaction};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::error::unknown;
 use crate::files::{Files, LOG_BYTES_MAX};
@@ -112,6 +112,8 @@ pub(crate) struct Writer {
     pub(crate) requests: Receiver<Box<dyn Request>>,
     /// The size of the log from which on it is looked after next.
     pub(crate) log_next: u64,
+    /// Dropped when the database is closed.
+    pub(crate) opened: watch::Sender<()>,
 }
 
 impl Writer {
@@ -133,7 +135,7 @@ impl Writer {
                     groups = 0;
                     self.tend(LOG_BYTES_MAX);
                 }
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => return self.close(),
             }
             if groups >= GROUPS_IN_A_ROW {
                 groups = 0;
@@ -143,6 +145,14 @@ impl Writer {
                 self.look(&mut seen);
             }
         }
+    }
+
+    /// Closes the database before anybody is told so.
+    fn close(self) {
+        if let Err((_, error)) = self.conn.close() {
+            tracing::warn!(%error, "the database was not closed as it should be");
+        }
+        drop(self.opened);
     }
 
     /// Wakes this process's waiters when another connection has committed.

@@ -56,14 +56,6 @@ async fn fill(store: &SqliteStore, megabytes: usize) {
     }
 }
 
-/// Waits until the store's thread has closed its connection.
-async fn closed(place: &Place) {
-    let end = Instant::now() + Duration::from_secs(10);
-    while log(place).exists() && Instant::now() < end {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
-
 /// Proves: ERR-1, GLO-2
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_log_is_written_to_no_more_and_loses_nothing() {
@@ -79,8 +71,7 @@ async fn a_deleted_log_is_written_to_no_more_and_loses_nothing() {
     let warnings = store.stats().await.map(|stats| stats.warnings);
     let told = warnings.map_or_else(|error| error.to_string(), |warnings| warnings.join(" "));
     assert!(told.contains("deleted or moved"), "{told}");
-    drop(store);
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    store.close().await;
     let store = open(&place.url()).await.expect("again");
     assert_eq!(count(&store).await, 3, "the close brought what was acknowledged into the file");
     assert!(store.enqueue_one(job(1)).await.expect("writable").is_new());
@@ -175,6 +166,10 @@ async fn the_log_grows_under_a_reader_is_told_of_and_shrinks_after_it() {
     fill(&store, 160).await;
     let bytes = store.stats().await.expect("figures").log_bytes;
     assert!(bytes <= Some(LOG_BYTES_MAX + LOG_BYTES_MAX / 8), "unread, it has {bytes:?} bytes");
-    drop((store, reader));
-    closed(&place).await;
+    drop(reader);
+    let (other, closing) = (store.clone(), tokio::spawn(store.close()));
+    assert!(other.enqueue_one(job(1)).await.expect("open for its other handle").is_new());
+    drop(other);
+    closing.await.expect("closed with the last handle");
+    assert!(!log(&place).exists(), "the log is part of the file");
 }
