@@ -54,7 +54,6 @@ const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("ends.rs", "PostgreSQL's write_job.sql takes lists"),
     ("files.rs", "PostgreSQL looks after its own files"),
     ("places.rs", "PostgreSQL's planner needs no form of its own for each filter"),
-    ("pool.rs", "SQLite has one writer"),
     ("schema.rs", "SQLite's tables have a prefix"),
     ("writer.rs", "PostgreSQL takes many writers"),
 ];

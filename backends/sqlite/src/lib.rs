@@ -48,6 +48,7 @@ mod migrate;
 mod once;
 mod open;
 mod places;
+mod pool;
 mod prune;
 mod records;
 mod row;

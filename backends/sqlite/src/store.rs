@@ -3,7 +3,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use leasehold_core::{
     Progress, PruneRequest, Pruned, Published, Query, ReclaimRequest, Reclaimed, Records,
     RenewRequest, Renewal, Result, Settled, Settlement, Stats, Store,
 };
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Transaction};
 use tokio::sync::{oneshot, watch};
 
 use crate::clock::Clock;
@@ -25,14 +25,13 @@ use crate::fork::Opener;
 use crate::joined::{InTransaction, Joined};
 use crate::load::Shared;
 use crate::open::{LOCK_WAIT, Place, Target};
+use crate::pool::Readers;
 use crate::write::News;
 use crate::writer::{Answer, Call, Request, Writer};
 use crate::{find, migrate, stats};
 
 /// How many requests may wait for the writer.
 const WAITING_MAX: usize = 1_024;
-/// How many reading connections are kept.
-const READERS_MAX: usize = 4;
 
 /// A store in a SQLite database, for one node; several processes may share the file.
 #[derive(Clone, Debug)]
@@ -43,7 +42,7 @@ struct Inner {
     shared: Arc<Shared>,
     target: Target,
     writer: SyncSender<Box<dyn Request>>,
-    readers: Mutex<Vec<Connection>>,
+    readers: Readers,
     /// Ends when the writer has closed the database.
     open: watch::Receiver<()>,
     opener: Opener,
@@ -51,15 +50,13 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let readers = self.readers.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let readers = std::mem::take(readers);
         if self.opener.is_here() {
             // Before the writer, so that it is the last and takes the log into the file: of two that
             // close at once each may leave that to the other.
-            drop(readers);
+            self.readers.close();
         } else {
             // Closing them would act on the files of the process that they belong to.
-            std::mem::forget(readers);
+            self.readers.abandon();
         }
     }
 }
@@ -135,7 +132,7 @@ impl SqliteStore {
             shared,
             target,
             writer,
-            readers: Mutex::new(Vec::new()),
+            readers: Readers::default(),
             open,
             opener: Opener::here(),
         })))
@@ -319,22 +316,11 @@ impl SqliteStore {
         &self,
         read: &mut impl FnMut(&Connection, &Shared) -> Result<T>,
     ) -> Result<T> {
-        let readers = || self.0.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = readers().pop();
-        let conn = match kept {
-            Some(conn) => conn,
-            None => {
-                self.0.shared.files.as_ref().map_or(Ok(()), Files::check)?;
-                self.0.target.open_reader()?
-            }
+        let open = || {
+            self.0.shared.files.as_ref().map_or(Ok(()), Files::check)?;
+            self.0.target.open_reader()
         };
-        let tx = Transaction::new_unchecked(&conn, TransactionBehavior::Deferred);
-        let found = tx.map_err(engine).and_then(|tx| read(&tx, &self.0.shared));
-        let mut readers = readers();
-        if found.is_ok() && readers.len() < READERS_MAX {
-            readers.push(conn);
-        }
-        found
+        self.0.readers.read(open, |tx| read(tx, &self.0.shared))
     }
 }
 
