@@ -224,8 +224,18 @@ pub(crate) async fn held_snapshot_does_not_slow_claims(place: Place) {
         fill(&store, 500).await;
         drain(&store, 500).await;
     }
-    // The last rise of its own accord may still be under way.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // Rises of its own accord come a moment after the claims that called for them.
+    let dead = format!(
+        "select count(*) from \"{0}\".jobs where state = 'succeeded' and run_at >=
+         (select min(run_at) from \"{0}\".low_water)",
+        place.schema
+    );
+    let risen = async {
+        while session.query_one(&dead, &[]).await.expect("counted").get::<_, i64>(0) > 2_000 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon("a rise", risen).await;
     let after = pages_of_a_claim(&session, &place.schema).await;
 
     let forget = format!("update \"{}\".low_water set run_at = '-infinity'", place.schema);

@@ -130,7 +130,8 @@ pub(crate) async fn lock_wait_does_not_lengthen_a_lease(place: Place) {
     let watcher = place.session().await;
     until_blocked(&watcher, &place.schema, 1).await;
     // Begun in time, but the lease runs out while it waits.
-    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    let end = claim.lease_expires_at.to_system_time();
+    watcher.execute("select pg_sleep_until($1)", &[&end]).await.expect("past its end");
     tx.rollback().await.expect("rolled back");
     let error = settled.await.expect("no panic").expect_err("too late");
     assert_eq!(error.lost_reason(), Some(LostReason::Expired), "{error}");

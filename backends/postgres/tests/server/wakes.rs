@@ -18,9 +18,7 @@ use crate::place::{Place, job, queue, soon};
 pub(crate) async fn enqueue_wakes_another_process(place: Place) {
     let one = place.store().await;
     let two = open(&place.url("")).await.expect("a second store");
-    // What came before it listened is made up for.
-    soon("the catch-up", two.hints().listen(HintKind::Jobs).heard()).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    until_heard(&two, true).await;
     for number in 0..3 {
         let mut listener = two.hints().listen(HintKind::Jobs);
         assert!(one.enqueue_one(job(number)).await.expect("enqueued").is_new());
@@ -85,8 +83,12 @@ pub(crate) async fn silent_connection_is_given_up(place: Place) {
     assert!(one.enqueue_one(job(1)).await.expect("enqueued").is_new());
     let unheard = tokio::time::timeout(Duration::from_secs(1), listener.heard()).await;
     assert!(unheard.is_err(), "nothing comes through");
-    tokio::time::sleep(Duration::from_secs(11)).await;
-    assert!(!state.hears_wake_ups(), "the silence is noticed");
+    let noticed = async {
+        while state.hears_wake_ups() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    soon("word of the silence", noticed).await;
     // The way is free again for new connections; those from before stay silent.
     silent.store(false, Ordering::SeqCst);
     soon("the catch-up of the next connection", listener.heard()).await;
@@ -165,9 +167,9 @@ pub(crate) async fn notifications_stay_short_and_few(place: Place) {
     for number in 0..200 {
         assert!(store.enqueue_one(job(number).queue(queue(&name))).await.expect("one").is_new());
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    let mut all = Vec::new();
-    while let Ok(payload) = told.try_recv() {
+    let mut all = vec![soon("a notification", told.recv()).await.expect("told")];
+    // Until it is quiet: nothing says which is the last.
+    while let Ok(Some(payload)) = tokio::time::timeout(Duration::from_secs(1), told.recv()).await {
         all.push(payload);
     }
     assert!(all.iter().all(|payload| payload == "jobs"), "{all:?}");
