@@ -145,7 +145,7 @@ fn terminated_worker_gives_its_jobs_back(engine: &Engine) -> Result<(), Failed> 
         }
         let begun = Instant::now();
         child.signal("TERM")?;
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        child.wait_for("told")?;
         child.signal("TERM")?; // an impatient operator changes nothing
         assert!(child.end(Duration::from_secs(20))?.success());
         assert!(begun.elapsed() < Duration::from_secs(5), "took {:?}", begun.elapsed());

@@ -134,9 +134,10 @@ async fn a_relay_whose_store_gives_no_answer_ends_five_seconds_after_its_grace()
     let fake = Fake::default();
     fake.script(|script| script.silent = true);
     let stop = CancellationToken::new();
-    let relay = Relay::new(Arc::new(fake), Slow::default()).grace(Duration::from_millis(100));
+    let relay =
+        Relay::new(Arc::new(fake.clone()), Slow::default()).grace(Duration::from_millis(100));
     let later = async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        fake.refused().await;
         stop.cancel();
     };
     let both = async { tokio::join!(relay.run(&stop), later) };

@@ -145,6 +145,7 @@ async fn drain(url: &str) -> Result<()> {
     tokio::spawn(async move {
         while signals.recv().await.is_some() {
             stop.cancel();
+            say("told");
         }
     });
     let worker = Worker::builder(leasehold::connect(url).await?)

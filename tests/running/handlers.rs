@@ -204,7 +204,12 @@ async fn upkeep_runs_unless_it_is_switched_off(store: Arc<dyn Store>) -> Told {
         let built = worker(&store).queue(here.clone()).upkeep(upkeep).build();
         let shutdown = CancellationToken::new();
         let running = tokio::spawn(built.run(shutdown.clone()));
-        tokio::time::sleep(Duration::from_millis(1_300)).await;
+        if upkeep.is_some() {
+            until(&store, id, |job| job.state == state).await?;
+        } else {
+            // That nothing comes can only be waited for: the lease of 1 s ends meanwhile.
+            tokio::time::sleep(Duration::from_millis(1_300)).await;
+        }
         shutdown.cancel();
         running.await??;
         assert_eq!(view(&store, id).await?.state, state, "upkeep {upkeep:?}");
@@ -225,9 +230,14 @@ async fn upkeep_needs_no_worker(store: Arc<dyn Store>) -> Told {
     let upkeep = leasehold::Maintenance::new(store.clone());
     let early = upkeep.run_once().await?;
     assert_eq!((early.jobs, early.events), (0, 0));
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
-    let done = upkeep.run_once().await?;
-    assert_eq!((done.jobs, done.events), (1, 1));
+    let mut done = (0, 0);
+    let begun = std::time::Instant::now();
+    while done != (1, 1) && begun.elapsed() < Duration::from_secs(20) {
+        let more = upkeep.run_once().await?;
+        done = (done.0 + more.jobs, done.1 + more.events);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(done, (1, 1), "each once, when its lease is over");
     assert_eq!(view(&store, lost).await?.state, State::Waiting);
     Ok(())
 }

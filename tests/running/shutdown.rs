@@ -8,7 +8,7 @@ use leasehold::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::{Told, add, job, kind, stories, view, worker};
+use crate::{Told, add, job, kind, stories, until, view, worker};
 
 stories![
     a_shutdown_waits_then_gives_the_rest_back_uncounted,
@@ -87,8 +87,11 @@ async fn ten_rollouts_leave_the_budget_whole(store: Arc<dyn Store>) -> Told {
 /// Proves: WQ-20
 async fn a_shutdown_of_an_idle_worker_is_prompt(store: Arc<dyn Store>) -> Told {
     let shutdown = CancellationToken::new();
-    let running = tokio::spawn(worker(&store).build().run(shutdown.clone()));
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let built =
+        worker(&store).handler(kind("quick"), async |_: Context, _: u32| Ok(Handled::done()));
+    let running = tokio::spawn(built.build().run(shutdown.clone()));
+    let last = add(&store, job("quick", 1)).await?;
+    until(&store, last, |job| job.state == State::Succeeded).await?;
     let since = Instant::now();
     shutdown.cancel();
     running.await??;

@@ -16,6 +16,7 @@ use leasehold_core::{
     PruneRequest, Pruned, Published, ReclaimRequest, Reclaimed, Records, RenewRequest, Renewal,
     Result, Settled, Settlement, State, Stats, Store, Timestamp, Verdict,
 };
+use tokio::sync::Notify;
 
 /// How renewals are answered.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,6 +78,8 @@ impl Script {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fake {
     pub(crate) script: Arc<Mutex<Script>>,
+    /// Told of each call that gets no answer, or an error instead of one.
+    refused: Arc<Notify>,
     hints: Hints,
     records: MemoryStore,
 }
@@ -92,8 +95,14 @@ impl Fake {
         act(&mut self.script.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Waits for the next call that gets no answer, or an error instead of one.
+    pub(crate) async fn refused(&self) {
+        self.refused.notified().await;
+    }
+
     async fn answer(&self) {
         if self.script(|script| script.silent) {
+            self.refused.notify_one();
             std::future::pending::<()>().await;
         }
     }
@@ -289,7 +298,10 @@ impl Store for Fake {
     async fn control(&self, _: Control) -> Result<Controlled> {
         self.answer().await;
         match self.script(|script| script.control_errors.pop_front()) {
-            Some(kind) => Err(Error::new(kind, "control", "as scripted")),
+            Some(kind) => {
+                self.refused.notify_one();
+                Err(Error::new(kind, "control", "as scripted"))
+            }
             None => Ok(Controlled::Done),
         }
     }

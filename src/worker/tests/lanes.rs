@@ -90,7 +90,7 @@ async fn a_start_that_gets_no_answer_ends_five_seconds_after_the_shutdown() {
     fake.script(|script| script.silent = true);
     let shutdown = CancellationToken::new();
     let running = tokio::spawn(worker(&fake).build().run(shutdown.clone()));
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    fake.refused().await;
     assert!(!running.is_finished());
     shutdown.cancel();
     let ended = tokio::time::timeout(Duration::from_secs(6), running).await.expect("it ends");

@@ -214,8 +214,9 @@ async fn a_shutdown_ends_a_start_that_waits() {
     fake.script(|script| script.control_errors.extend([ErrorKind::Unavailable; 99]));
     let shutdown = CancellationToken::new();
     let running = tokio::spawn(worker(&fake).build().run(shutdown.clone()));
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    fake.refused().await;
+    fake.refused().await;
     shutdown.cancel();
-    let ended = tokio::time::timeout(Duration::from_millis(500), running).await.expect("it ends");
+    let ended = tokio::time::timeout(Duration::from_secs(5), running).await.expect("it ends");
     assert_eq!(ended.unwrap().unwrap_err().kind(), ErrorKind::Unavailable);
 }
