@@ -1,8 +1,11 @@
 //! Owns the gathering of small enqueues that come at the same time: while a few are under way the others
 //! wait in line, and the next transaction takes all of them. A call that comes alone never waits. Refuses
-//! to know what an enqueue does; what one call is told does not depend on who else was in its group.
+//! to know what an enqueue does; what one call is told does not depend on who else was in its group, and
+//! a call that has to wait for somebody's open transaction keeps the line waiting for a moment at most.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use leasehold_core::{Enqueued, Error, ErrorKind, NewJob, Result};
 use tokio::runtime::Handle;
@@ -13,6 +16,8 @@ use crate::store::PostgresStore;
 
 /// How many small enqueues are under way at once.
 const UNDER_WAY: usize = 2;
+/// After how long a transaction counts as one that waits for somebody, and the line goes on.
+const PATIENCE: Duration = Duration::from_millis(200);
 /// The most jobs of a call that waits in line, and of a transaction made of such calls.
 const CALL_MAX: usize = 100;
 const GROUP_MAX: usize = 1_000;
@@ -82,11 +87,30 @@ impl Drop for Place {
     }
 }
 
+impl Place {
+    /// Runs to the end, but leaves the place when that takes long.
+    async fn while_running<T>(self, running: impl Future<Output = T>) -> T {
+        let mut running = pin!(running);
+        if let Ok(done) = tokio::time::timeout(PATIENCE, &mut running).await {
+            return done;
+        }
+        drop(self);
+        running.await
+    }
+}
+
+/// Whether a job may go with others: one with a key may have to wait for the transaction of whoever has
+/// sent that key too, and then all of its group would.
+fn goes_with_others(job: &NewJob) -> bool {
+    job.key.is_none() && !job.rerun
+}
+
 impl PostgresStore {
     /// Enqueues, together with others where many come at once.
     pub(crate) async fn enqueue_grouped(&self, jobs: Vec<NewJob>) -> Answers {
         let limits = &self.shared().limits;
-        if jobs.len() > CALL_MAX || jobs.iter().any(|job| job.check(limits).is_err()) {
+        let fits = |job: &NewJob| goes_with_others(job) && job.check(limits).is_ok();
+        if jobs.len() > CALL_MAX || !jobs.iter().all(fits) {
             return self.run(Lane::Shared, &*jobs).await;
         }
         let told = {
@@ -101,8 +125,7 @@ impl PostgresStore {
             }
         };
         let Some(told) = told else {
-            let _place = Place(self.clone());
-            return self.run(Lane::Shared, &*jobs).await;
+            return Place(self.clone()).while_running(self.run(Lane::Shared, &*jobs)).await;
         };
         told.await.unwrap_or_else(|_| {
             let why = "the transaction was dropped; repeat the call";
@@ -112,8 +135,7 @@ impl PostgresStore {
 
     /// Runs a group; leaving its place has the next one run.
     async fn work_off(self, calls: Vec<Call>) {
-        let place = Place(self);
-        place.0.enqueue_all(calls).await;
+        Place(self.clone()).while_running(self.enqueue_all(calls)).await;
     }
 
     async fn enqueue_all(&self, calls: Vec<Call>) {

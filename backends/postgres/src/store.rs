@@ -113,6 +113,9 @@ impl PostgresStore {
     }
 
     /// Joins a transaction of the caller's own; the verbs commit or roll back with it.
+    ///
+    /// While it is open others wait for it who send the same idempotency key, and, where it enqueues the
+    /// very first job of a queue, who enqueue to that queue.
     pub fn join<'a>(&'a self, tx: &'a Transaction<'a>) -> Joined<'a> {
         let shared = &self.0.shared;
         Joined { db: Db::caller(tx, &shared.schema), shared, news: None }

@@ -72,6 +72,7 @@ fn main() {
         plans::statements_visit_what_they_are_asked_for,
         races::crossed_locks_end_in_an_answer,
         races::enqueues_at_once_share_transactions_and_no_fate,
+        races::an_open_transaction_holds_up_only_who_waits_for_it,
         races::heartbeat_passes_waiting_settlements,
         races::key_taken_meanwhile_is_the_same_job,
         races::lease_being_used_counts_as_held,

@@ -298,3 +298,43 @@ pub(crate) async fn enqueues_at_once_share_transactions_and_no_fate(place: Place
     assert_eq!(jobs, 281, "and one of the key's");
     assert!(transactions < jobs / 3, "{transactions} transactions for {jobs} jobs");
 }
+
+/// Proves: TX-2, WQ-3
+pub(crate) async fn an_open_transaction_holds_up_only_who_waits_for_it(place: Place) {
+    let store = place.store().await;
+    fill(&store, 1).await;
+    let keyed = || job(1).key(key());
+    let queued = || job(1).queue(queue("fresh"));
+    let mut other = place.session().await;
+    let watcher = place.session().await;
+    // A key and a queue that are not there yet for anybody else.
+    for (held, blocked) in [(keyed(), 5), (queued(), 3)] {
+        let tx = other.transaction().await.expect("begun");
+        store.join(&tx).enqueue(std::slice::from_ref(&held)).await.expect("asked")[0]
+            .as_ref()
+            .expect("new");
+        let waiting: Vec<_> = (0..5)
+            .map(|_| if held.key.is_some() { keyed() } else { queued() })
+            .map(|job| {
+                let store = store.clone();
+                tokio::spawn(async move { store.enqueue_one(job).await })
+            })
+            .collect();
+        until_blocked(&watcher, &place.schema, blocked).await;
+        let others = (0..20).map(|number| {
+            let store = store.clone();
+            async move { store.enqueue_one(job(number)).await }
+        });
+        for answer in soon("everybody else", futures_util::future::join_all(others)).await {
+            assert!(answer.expect("enqueued").is_new());
+        }
+        assert!(waiting.iter().all(|it| !it.is_finished()), "they still wait");
+        tx.rollback().await.expect("rolled back");
+        let mut new = 0;
+        for it in waiting {
+            let answer = soon("those who waited", it).await.expect("no panic").expect("enqueued");
+            new += usize::from(answer.is_new());
+        }
+        assert_eq!(new, if held.key.is_some() { 1 } else { 5 });
+    }
+}
