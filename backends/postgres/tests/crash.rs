@@ -6,20 +6,14 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use leasehold_conformance::sweep::{REPEATABLE, prepare, run, start};
 use leasehold_core::lab::{Dump, LabStore};
-use leasehold_core::{
-    ClaimId, ClaimRequest, ClaimVersion, Epoch, EventId, Failure, FailureCode, Fence,
-    IdempotencyKey, JobId, JobKind, Json, NewEvent, NewJob, OrderKey, Ordering, PruneRequest,
-    QueueName, ReclaimRequest, RenewRequest, Result, Settlement, Store, StoreExt, Timestamp, Topic,
-    Verdict, WorkerId, failpoint,
-};
+use leasehold_core::{Result, failpoint};
 use leasehold_postgres::PostgresStore;
 use leasehold_postgres::tokio_postgres::{Client, NoTls};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
-const VERBS: [&str; 8] =
-    ["enqueue", "claim", "renew", "succeed", "retry", "reclaim", "publish", "prune"];
 const CHILD: &str = "LEASEHOLD_CRASH_CHILD";
 
 fn server() -> Option<String> {
@@ -34,100 +28,6 @@ async fn open(schema: &str, anew: bool) -> Result<PostgresStore> {
         return PostgresStore::lab(&child, schema, Some(start())).await;
     }
     PostgresStore::lab_again(&server, schema, Some(start())).await
-}
-
-fn start() -> Timestamp {
-    Timestamp::saturating(1_800_000_000_000_000)
-}
-
-fn id(number: u128) -> uuid::Uuid {
-    uuid::Uuid::from_u128(number)
-}
-
-fn job(number: u128) -> Result<NewJob> {
-    let kind = JobKind::new("resize")?;
-    let mut job = NewJob::new(kind, Json::parse(format!("{{\"number\":{number}}}"))?);
-    job.id = JobId::from_uuid(id(number));
-    job.key = Some(IdempotencyKey::new(format!("key {number}"))?);
-    Ok(job)
-}
-
-fn event(number: u128) -> Result<NewEvent> {
-    let event = NewEvent::new(Topic::new("mail")?, Json::null());
-    Ok(event.id(EventId::from_uuid(id(number))))
-}
-
-fn request() -> ClaimRequest {
-    let worker = WorkerId::from_uuid(id(77));
-    let claim = ClaimId::from_uuid(id(78));
-    ClaimRequest::new(worker, [QueueName::default_queue()]).claim_id(claim).limit(2).repeat()
-}
-
-fn fence() -> Result<Fence> {
-    let (job, claim) = (JobId::from_uuid(id(1)), ClaimId::from_uuid(id(78)));
-    Ok(Fence::from_parts(job, ClaimVersion::new(1)?, claim, request().worker, Epoch::default()))
-}
-
-fn success() -> Result<Settlement> {
-    let verdict = Verdict::Succeed { result: Some(Json::null()) };
-    let done = Settlement::new(fence()?, verdict).event(event(4)?).job(job(5)?);
-    Ok(done.checkpoint(Json::null()))
-}
-
-/// Brings a fresh store to where the verb begins.
-async fn prepare(store: &PostgresStore, verb: &str) -> Result<()> {
-    if matches!(verb, "enqueue" | "publish") {
-        return Ok(());
-    }
-    for answer in store.enqueue(vec![job(1)?, job(2)?, job(3)?]).await? {
-        let _new = answer?;
-    }
-    if verb != "claim" {
-        assert_eq!(store.claim(request()).await?.len(), 2);
-    }
-    if verb == "prune" {
-        store.settle_one(success()?).await?;
-    }
-    Ok(())
-}
-
-async fn run(store: &PostgresStore, verb: &str) -> Result<()> {
-    let clock = store.clock().expect("a manual clock");
-    match verb {
-        "enqueue" => {
-            for answer in store.enqueue(vec![job(1)?, job(2)?]).await? {
-                let _new = answer?;
-            }
-        }
-        "claim" => assert_eq!(store.claim(request()).await?.len(), 2),
-        "renew" => {
-            clock.set(start().plus(Duration::from_secs(10)));
-            store.renew(RenewRequest::new([fence()?])).await?;
-        }
-        "succeed" => {
-            store.settle_one(success()?).await?;
-        }
-        "retry" => {
-            let failure = Failure::new(FailureCode::WorkerLost, "gone for a while");
-            let verdict = Verdict::Retry { failure, delay: None };
-            store.settle_one(Settlement::new(fence()?, verdict)).await?;
-        }
-        "reclaim" => {
-            clock.set(start().plus(Duration::from_secs(60)));
-            store.reclaim(ReclaimRequest::jobs()).await?;
-        }
-        "publish" => {
-            let key = Ordering::Key(OrderKey::new("customer")?);
-            let events = vec![event(1)?.ordering(key.clone()), event(2)?.ordering(key)];
-            store.publish(events).await?;
-        }
-        "prune" => {
-            clock.set(start().plus(Duration::from_secs(2 * 86_400)));
-            store.prune(PruneRequest::new()).await?;
-        }
-        other => panic!("no verb {other}"),
-    }
-    Ok(())
 }
 
 /// The child: prepares, arms the hook, runs the verb.
@@ -219,7 +119,7 @@ fn main() {
     }
     let absent = server().is_none();
     let required = std::env::var_os("LEASEHOLD_REQUIRE_ENGINES").is_some();
-    let trials = VERBS.map(|verb| {
+    let trials = REPEATABLE.map(|verb| {
         let name = format!("ended_at_each_step_it_is_all_or_nothing::{verb}");
         let crash = move || {
             if absent {

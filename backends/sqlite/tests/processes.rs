@@ -10,101 +10,19 @@ mod place;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use leasehold_conformance::sweep::{REPEATABLE, prepare, run, start};
 use leasehold_core::lab::{Dump, LabStore};
-use leasehold_core::{
-    ClaimId, ClaimRequest, ClaimVersion, Epoch, EventId, Failure, FailureCode, Fence,
-    IdempotencyKey, JobId, JobKind, Json, NewEvent, NewJob, OrderKey, Ordering, QueueName,
-    ReclaimRequest, Result, Settlement, Store, StoreExt, Timestamp, Topic, Verdict, WorkerId,
-    failpoint,
-};
+use leasehold_core::{JobKind, Json, NewJob, QueueName, Result, Store, StoreExt, failpoint};
 use leasehold_sqlite::SqliteStore;
 use libtest_mimic::{Arguments, Failed, Trial};
 use place::Place;
 use tokio::runtime::Runtime;
 
-const VERBS: [&str; 6] = ["enqueue", "claim", "succeed", "retry", "reclaim", "publish"];
 /// The verb of a child that enqueues until its time is over.
 const HAMMER: &str = "hammer";
 /// The verb of a child that sits in a transaction until it is ended.
 const SIT: &str = "sit";
 const CHILD: &str = "LEASEHOLD_CRASH_CHILD";
-
-fn start() -> Timestamp {
-    Timestamp::saturating(1_800_000_000_000_000)
-}
-
-fn id(number: u128) -> uuid::Uuid {
-    uuid::Uuid::from_u128(number)
-}
-
-fn job(number: u128) -> Result<NewJob> {
-    let kind = JobKind::new("resize")?;
-    let mut job = NewJob::new(kind, Json::parse(format!("{{\"number\":{number}}}"))?);
-    job.id = JobId::from_uuid(id(number));
-    job.key = Some(IdempotencyKey::new(format!("key {number}"))?);
-    Ok(job)
-}
-
-fn event(number: u128) -> Result<NewEvent> {
-    let event = NewEvent::new(Topic::new("mail")?, Json::null());
-    Ok(event.id(EventId::from_uuid(id(number))))
-}
-
-fn request() -> ClaimRequest {
-    let worker = WorkerId::from_uuid(id(77));
-    let claim = ClaimId::from_uuid(id(78));
-    ClaimRequest::new(worker, [QueueName::default_queue()]).claim_id(claim).limit(2).repeat()
-}
-
-fn fence() -> Result<Fence> {
-    let (job, claim) = (JobId::from_uuid(id(1)), ClaimId::from_uuid(id(78)));
-    Ok(Fence::from_parts(job, ClaimVersion::new(1)?, claim, request().worker, Epoch::default()))
-}
-
-/// Brings a fresh store to where the verb begins.
-async fn prepare(store: &SqliteStore, verb: &str) -> Result<()> {
-    if matches!(verb, "claim" | "succeed" | "retry" | "reclaim") {
-        for answer in store.enqueue(vec![job(1)?, job(2)?, job(3)?]).await? {
-            let _new = answer?;
-        }
-    }
-    if matches!(verb, "succeed" | "retry" | "reclaim") {
-        assert_eq!(store.claim(request()).await?.len(), 2);
-    }
-    Ok(())
-}
-
-async fn run(store: &SqliteStore, verb: &str) -> Result<()> {
-    match verb {
-        "enqueue" => {
-            for answer in store.enqueue(vec![job(1)?, job(2)?]).await? {
-                let _new = answer?;
-            }
-        }
-        "claim" => assert_eq!(store.claim(request()).await?.len(), 2),
-        "succeed" => {
-            let verdict = Verdict::Succeed { result: Some(Json::null()) };
-            let done = Settlement::new(fence()?, verdict).event(event(4)?).job(job(5)?);
-            store.settle_one(done.checkpoint(Json::null())).await?;
-        }
-        "retry" => {
-            let failure = Failure::new(FailureCode::WorkerLost, "gone for a while");
-            let verdict = Verdict::Retry { failure, delay: None };
-            store.settle_one(Settlement::new(fence()?, verdict)).await?;
-        }
-        "reclaim" => {
-            store.clock().expect("a manual clock").set(start().plus(Duration::from_secs(60)));
-            store.reclaim(ReclaimRequest::jobs()).await?;
-        }
-        "publish" => {
-            let key = Ordering::Key(OrderKey::new("customer")?);
-            let events = vec![event(1)?.ordering(key.clone()), event(2)?.ordering(key)];
-            store.publish(events).await?;
-        }
-        other => panic!("no verb {other}"),
-    }
-    Ok(())
-}
 
 async fn open(place: &str) -> Result<SqliteStore> {
     SqliteStore::lab(place, start()).await
@@ -258,7 +176,7 @@ fn main() {
             ended_at_each_step_it_is_all_or_nothing(verb).map_err(Failed::from)
         })
     };
-    let mut trials: Vec<Trial> = VERBS.into_iter().map(trial).collect();
+    let mut trials: Vec<Trial> = REPEATABLE.into_iter().map(trial).collect();
     trials.push(Trial::test("processes::eight_share_a_file", || {
         eight_processes_are_never_busy_and_none_starves().map_err(Failed::from)
     }));

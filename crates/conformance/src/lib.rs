@@ -38,6 +38,7 @@ pub mod race;
 mod scenarios;
 pub mod script;
 pub mod statements;
+pub mod sweep;
 
 use std::pin::Pin;
 use std::process::ExitCode;
