@@ -1,5 +1,6 @@
-//! PostgreSQL stopped in immediate mode, and its sessions ended in the middle, under load: what was
-//! acknowledged is there once and runs to its end; what was left open is settled by asking again.
+//! PostgreSQL stopped in immediate mode, its sessions ended in the middle, and the pooler before it killed,
+//! all under load: what was acknowledged is there once and runs to its end; what was left open is settled
+//! by asking again.
 #![allow(
     clippy::expect_used,
     clippy::print_stdout,
@@ -21,25 +22,45 @@ use leasehold_core::{
     Query, Result, State, Store, StoreExt, Topic,
 };
 use libtest_mimic::{Arguments, Failed, Trial};
-use server::Server;
+use server::{Address, Pooler, Server};
 
 /// How a fault is made, once.
-type Fault = fn(&Server) -> Result<(), Failed>;
+type Fault = Arc<dyn Fn() -> Result<(), Failed> + Send + Sync>;
+
+/// A fault that recurs: where the store is, and how often it is hurt.
+struct Hurt {
+    address: Address,
+    fault: Fault,
+    times: u32,
+}
+
+fn of_server(fault: fn(&Server) -> Result<(), Failed>, times: u32) -> Option<Hurt> {
+    let server = Server::from_env()?;
+    Some(Hurt { address: server.address.clone(), fault: Arc::new(move || fault(&server)), times })
+}
+
+/// Only where `scripts/pooler` has started one; the server cannot be hurt through it.
+fn of_pooler(times: u32) -> Option<Hurt> {
+    let pooler = Pooler::from_env()?;
+    let address = pooler.address.clone();
+    Some(Hurt { address, fault: Arc::new(move || pooler.restart()), times })
+}
 
 fn main() -> ExitCode {
-    let faults: [(&str, Fault, u32); 2] = [
-        ("immediate_stops", Server::restart_at_once, 3),
-        ("ended_sessions", Server::end_sessions, 20),
+    let behind_pooler = Pooler::from_env().is_some();
+    let faults = [
+        ("immediate_stops", of_server(Server::restart_at_once, 3), !behind_pooler),
+        ("ended_sessions", of_server(Server::end_sessions, 20), !behind_pooler),
+        ("killed_poolers", of_pooler(5), behind_pooler),
     ];
-    let server = Server::from_env();
     let required = std::env::var_os("LEASEHOLD_REQUIRE_ENGINES").is_some();
-    let trials = faults.into_iter().map(|(name, fault, times)| {
-        let given = server.clone();
+    let trials = faults.into_iter().map(|(name, hurt, expected)| {
+        let absent = hurt.is_none();
         let trial = Trial::test(format!("postgres::{name}_lose_nothing"), move || {
-            let server = given.ok_or("no throwaway server to crash: see scripts/test")?;
-            tokio::runtime::Runtime::new()?.block_on(lose_nothing(&server, fault, times))
+            let hurt = hurt.ok_or("nothing to crash: see scripts/test and scripts/pooler")?;
+            tokio::runtime::Runtime::new()?.block_on(lose_nothing(hurt))
         });
-        trial.with_ignored_flag(server.is_none() && !required)
+        trial.with_ignored_flag(absent && !(required && expected))
     });
     let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
@@ -54,8 +75,9 @@ struct Told {
 }
 
 /// Proves: GLO-2, WQ-11, TX-1, ERR-1
-async fn lose_nothing(server: &Server, fault: Fault, times: u32) -> Result<(), Failed> {
-    let url = server.fresh_schema();
+async fn lose_nothing(hurt: Hurt) -> Result<(), Failed> {
+    let Hurt { address, fault, times } = hurt;
+    let url = address.fresh_schema();
     let store = leasehold::connect(&url).await?;
     let told = Arc::new(Told::default());
     let callers: Vec<_> =
@@ -65,8 +87,8 @@ async fn lose_nothing(server: &Server, fault: Fault, times: u32) -> Result<(), F
 
     for _ in 0..times {
         tokio::time::sleep(Duration::from_millis(2_000 / u64::from(times))).await;
-        let server = server.clone();
-        tokio::task::spawn_blocking(move || fault(&server)).await??;
+        let fault = Arc::clone(&fault);
+        tokio::task::spawn_blocking(move || fault()).await??;
     }
     told.over.store(true, Ordering::SeqCst);
     for caller in callers {

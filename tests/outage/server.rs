@@ -1,5 +1,5 @@
-//! Owns the throwaway server that these tests may crash: where it is, and how it is hurt. It is the
-//! one that `scripts/postgres-throwaway` started, never another.
+//! Owns the throwaway server that these tests may crash, and the pooler before it: where they are, and
+//! how they are hurt. They are those that the scripts have started, never others.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,10 +8,27 @@ use leasehold_core::WorkerId;
 use leasehold_postgres::tokio_postgres::{self, NoTls};
 use libtest_mimic::Failed;
 
+/// Where the store is reached.
+#[derive(Clone, Debug)]
+pub(crate) struct Address(String);
+
+impl Address {
+    fn from_env() -> Option<Self> {
+        std::env::var("LEASEHOLD_TEST_POSTGRES_URL").ok().map(Self)
+    }
+
+    /// The URL of a schema that nobody has used.
+    pub(crate) fn fresh_schema(&self) -> String {
+        let sign = if self.0.contains('?') { '&' } else { '?' };
+        let name = WorkerId::new().as_uuid().as_simple().to_string();
+        format!("{}{sign}migrate=auto&schema=outage_{name}", self.0)
+    }
+}
+
 /// A server that may be crashed.
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
-    url: String,
+    pub(crate) address: Address,
     data: PathBuf,
     programs: PathBuf,
 }
@@ -20,17 +37,10 @@ impl Server {
     /// The server that the throwaway script has started, if it has.
     pub(crate) fn from_env() -> Option<Self> {
         Some(Self {
-            url: std::env::var("LEASEHOLD_TEST_POSTGRES_URL").ok()?,
+            address: Address::from_env()?,
             data: std::env::var_os("LEASEHOLD_TEST_POSTGRES_DATA")?.into(),
             programs: std::env::var_os("LEASEHOLD_PG_BIN")?.into(),
         })
-    }
-
-    /// The URL of a schema that nobody has used.
-    pub(crate) fn fresh_schema(&self) -> String {
-        let sign = if self.url.contains('?') { '&' } else { '?' };
-        let name = WorkerId::new().as_uuid().as_simple().to_string();
-        format!("{}{sign}migrate=auto&schema=outage_{name}", self.url)
     }
 
     /// Stops the server as a crash would, and starts it again with the options it had.
@@ -60,7 +70,7 @@ impl Server {
     pub(crate) fn end_sessions(&self) -> Result<(), Failed> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let (client, connection) = tokio_postgres::connect(&self.url, NoTls).await?;
+            let (client, connection) = tokio_postgres::connect(&self.address.0, NoTls).await?;
             let serving = tokio::spawn(connection);
             let end = "select pg_terminate_backend(pid) from pg_stat_activity \
                        where pid <> pg_backend_pid() and backend_type = 'client backend'";
@@ -69,5 +79,29 @@ impl Server {
             serving.await??;
             Ok(())
         })
+    }
+}
+
+/// A pooler that may be killed.
+#[derive(Clone, Debug)]
+pub(crate) struct Pooler {
+    pub(crate) address: Address,
+    restart: PathBuf,
+}
+
+impl Pooler {
+    /// The pooler that its script has started, if it has.
+    pub(crate) fn from_env() -> Option<Self> {
+        let restart = std::env::var_os("LEASEHOLD_TEST_POOLER")?.into();
+        Some(Self { address: Address::from_env()?, restart })
+    }
+
+    /// Kills it and starts it again.
+    pub(crate) fn restart(&self) -> Result<(), Failed> {
+        let done = Command::new(&self.restart).output()?;
+        match done.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&done.stderr).into_owned().into()),
+        }
     }
 }

@@ -4,11 +4,17 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation is how a test fails")]
 
+mod place;
+
+use std::collections::BTreeSet;
+
 use leasehold_conformance::sweep::{OTHERS, REPEATABLE, prepare, run, start};
 use leasehold_core::lab::LabStore;
 use leasehold_core::{ErrorKind, Result, failpoint};
 use leasehold_sqlite::SqliteStore;
-use leasehold_sqlite::rusqlite::ffi;
+use leasehold_sqlite::rusqlite::{Connection, Row, ffi};
+use place::Place;
+use tokio::runtime::Runtime;
 
 /// A code, what it is at a statement and at the commit.
 const CODES: [(i32, ErrorKind, ErrorKind); 12] = [
@@ -51,10 +57,7 @@ async fn sweep(verb: &str, code: i32, kinds: [ErrorKind; 2]) -> Result<u64> {
 }
 
 /// Proves: ERR-1, GLO-2, TX-1
-#[test]
-fn each_step_that_fails_stores_nothing_and_says_why() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.expect("a runtime");
+fn each_step_that_fails_stores_nothing_and_says_why(runtime: &Runtime) {
     let mut points = 0;
     for verb in REPEATABLE.into_iter().chain(OTHERS) {
         let mut of_verb = 0;
@@ -69,4 +72,50 @@ fn each_step_that_fails_stores_nothing_and_says_why() {
     }
     eprintln!("{points} points");
     assert!(points >= 5_000, "{points} points are too few");
+}
+
+/// How many objects a file holds, whose pages are sound.
+fn objects(place: &Place) -> u32 {
+    let conn = Connection::open(place.url()).expect("the file");
+    let text =
+        "select (select count(*) from sqlite_schema), (select * from pragma_integrity_check)";
+    let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let (objects, sound): (u32, String) = conn.query_row(text, [], row).expect("readable");
+    assert_eq!(sound, "ok");
+    objects
+}
+
+/// A disk that fills up in the middle of making the schema leaves nothing of it, or all.
+///
+/// Proves: MIG-1, ERR-1
+fn a_migration_that_fails_at_any_step_is_all_or_nothing(runtime: &Runtime) {
+    let mut left = BTreeSet::new();
+    for step in 1..500 {
+        let place = Place::new("migration-faults");
+        failpoint::arm_fault(step, ffi::SQLITE_FULL);
+        let opened = runtime.block_on(leasehold_sqlite::open(&place.url()));
+        let fired = failpoint::steps() >= step;
+        failpoint::arm_fault(0, 0);
+        let Err(error) = opened else {
+            assert!(!fired && step > 9, "{step} steps");
+            let whole = objects(&place);
+            assert!(left.iter().all(|left| [0, whole].contains(left)), "{left:?} of {whole}");
+            assert!(left.contains(&0));
+            return;
+        };
+        assert_eq!(error.kind(), ErrorKind::StorageFull, "step {step}: {error}");
+        left.insert(objects(&place));
+        let again = runtime.block_on(leasehold_sqlite::open(&place.url())).expect("room again");
+        runtime.block_on(again.close());
+    }
+    panic!("the opening never ends");
+}
+
+/// One after the other: a fault is armed for the whole process.
+#[test]
+fn every_step_may_fail() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    a_migration_that_fails_at_any_step_is_all_or_nothing(&runtime);
+    each_step_that_fails_stores_nothing_and_says_why(&runtime);
 }

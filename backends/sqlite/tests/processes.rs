@@ -8,6 +8,7 @@
 mod place;
 
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use leasehold_conformance::sweep::{REPEATABLE, prepare, run, start};
@@ -108,6 +109,16 @@ fn hammer_seconds() -> u64 {
     std::env::var("LEASEHOLD_HAMMER_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
 }
 
+/// Holds one snapshot after the other, each for a while, until it is told that all is over.
+fn read_long(place: &str, over: &AtomicBool) {
+    let conn = leasehold_sqlite::rusqlite::Connection::open(place).expect("a reader");
+    while !over.load(Ordering::SeqCst) {
+        conn.execute_batch("begin; select count(*) from sqlite_schema").expect("a snapshot");
+        std::thread::sleep(Duration::from_millis(200));
+        conn.execute_batch("commit").expect("its end");
+    }
+}
+
 /// Proves: ERR-1
 fn eight_processes_are_never_busy_and_none_starves() -> Result<()> {
     let place = Place::new("hammer");
@@ -119,9 +130,16 @@ fn eight_processes_are_never_busy_and_none_starves() -> Result<()> {
             Command::new(&program).env(CHILD, task).spawn().expect("a child")
         })
         .collect();
-    for mut child in children {
-        assert!(child.wait().expect("an end").success(), "a child was refused or starved");
-    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| read_long(&place.url(), &over));
+        let refused = children.into_iter().filter_map(|mut child| {
+            child.wait().is_ok_and(|status| !status.success()).then_some(child.id())
+        });
+        let refused: Vec<u32> = refused.collect();
+        over.store(true, Ordering::SeqCst);
+        assert!(refused.is_empty(), "{refused:?} were refused or starved");
+    });
     let stats =
         runtime().block_on(async { leasehold_sqlite::open(&place.url()).await?.stats().await })?;
     assert!(stats.queue(&QueueName::default_queue()).is_some_and(|queue| queue.ready >= 80));

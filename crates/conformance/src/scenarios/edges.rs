@@ -159,14 +159,15 @@ async fn odd_queue_names_stay_apart(lab: &Lab) -> Result<()> {
 ///
 /// Proves: PAR-1, TX-2
 async fn many_jobs_join_one_transaction(lab: &Lab) -> Result<()> {
-    let batch = |from: i64| Step::Enqueue((from..from + 5_000).map(job).collect());
-    let script = vec![batch(0), batch(5_000), batch(10_000), Step::OwnRow("order 7".to_owned())];
+    let batch = |from: i64| Step::Enqueue((from * 10_000..(from + 1) * 10_000).map(job).collect());
+    let mut script: Vec<Step> = (0..5).map(batch).collect();
+    script.push(Step::OwnRow("order 7".to_owned()));
     for reply in lab.play(script, Ending::Commit).await? {
         let Reply::Enqueue(answers) = reply else { continue };
         assert!(answers?.iter().all(|answer| answer.as_ref().is_ok_and(|job| job.is_new())));
     }
     let stats = lab.stats().await?;
-    assert_eq!(stats.queue(&QueueName::default_queue()).map(|queue| queue.ready), Some(15_000));
+    assert_eq!(stats.queue(&QueueName::default_queue()).map(|queue| queue.ready), Some(50_000));
     Ok(())
 }
 
