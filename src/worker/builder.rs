@@ -1,6 +1,6 @@
 //! Owns how a worker is put together: queues, handlers, slots, lease, retry policy.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -79,6 +79,8 @@ pub struct Worker {
     pub(super) id: WorkerId,
     pub(super) queues: Vec<QueueName>,
     pub(super) handlers: HashMap<JobKind, Handler>,
+    /// Kinds that were given more than one.
+    replaced: BTreeSet<JobKind>,
     pub(super) lifecycles: Vec<Lifecycle>,
     pub(super) slots: usize,
     pub(super) lease: Option<LeaseLength>,
@@ -96,6 +98,7 @@ impl Worker {
             id: WorkerId::new(),
             queues: Vec::new(),
             handlers: HashMap::new(),
+            replaced: BTreeSet::new(),
             lifecycles: Vec::new(),
             slots: 4,
             lease: None,
@@ -114,7 +117,13 @@ impl Worker {
             let slots = self.slots;
             format!("{connections} connections for {slots} slots and the claims: they wait for one another")
         });
-        few.into_iter().collect()
+        let idle =
+            self.handlers.is_empty().then(|| "no handler: every job is given back".to_owned());
+        let twice = self
+            .replaced
+            .iter()
+            .map(|kind| format!("{kind} has several handlers, of which the one added last counts"));
+        few.into_iter().chain(idle).chain(twice).collect()
     }
 
     /// The id of this worker, new at every start.
@@ -154,7 +163,9 @@ impl WorkerBuilder {
             }
         };
         let handler = Handler { run: Arc::new(run), idempotent: false };
-        self.worker.handlers.insert(kind.clone(), handler);
+        if self.worker.handlers.insert(kind.clone(), handler).is_some() {
+            self.worker.replaced.insert(kind.clone());
+        }
         self.last = Some(kind);
         self
     }

@@ -18,6 +18,42 @@ pub(crate) fn engine(error: rusqlite::Error) -> Error {
     if code == ffi::SQLITE_BUSY_SNAPSHOT { mapped.restarting() } else { mapped }
 }
 
+/// Says in Leasehold's terms what an error of a statement of your own is, for closures that
+/// [`SqliteStore::transaction`](crate::SqliteStore::transaction) runs.
+///
+/// A broken constraint is a `Conflict`, a row that is not there `NotFound`; the others are what the
+/// store's own statements give: `Busy`, `StorageFull`, `Unavailable`, `Invalid`, `Corrupt`.
+///
+/// ```
+/// use leasehold_core::{JobKind, Json, NewJob};
+/// use leasehold_sqlite::own_error;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let store = leasehold_sqlite::open(":memory:").await?;
+/// let (own, ship) = (store.clone(), NewJob::new(JobKind::new("ship")?, Json::null()));
+/// let enqueued = store
+///     .transaction(move |tx| {
+///         tx.execute("create table orders (item text)", []).map_err(own_error)?;
+///         tx.execute("insert into orders values ('a lamp')", []).map_err(own_error)?;
+///         own.join(tx).enqueue(std::slice::from_ref(&ship))?.remove(0)
+///     })
+///     .await?;
+/// assert!(enqueued.is_new());
+/// # Ok::<(), leasehold_core::Error>(())
+/// # }).unwrap();
+/// ```
+pub fn own_error(error: rusqlite::Error) -> Error {
+    let own = |kind, why| Error::new(kind, "own statement", why);
+    if matches!(error, rusqlite::Error::QueryReturnedNoRows) {
+        return own(ErrorKind::NotFound, "the query gives no row").with_source(error);
+    }
+    let code = error.sqlite_error_code();
+    if code == Some(rusqlite::ErrorCode::ConstraintViolation) {
+        return own(ErrorKind::Conflict, "a constraint of the table is broken").with_source(error);
+    }
+    named(engine(error), "own statement")
+}
+
 fn kind_of(extended: i32) -> (ErrorKind, &'static str) {
     match extended & 0xff {
         ffi::SQLITE_FULL => (ErrorKind::StorageFull, "the disk or the database is full"),

@@ -62,6 +62,7 @@ mod writer;
 
 #[cfg(feature = "lab")]
 pub use clock::step_wall;
+pub use error::own_error;
 pub use joined::{InTransaction, Joined};
 pub use rusqlite;
 pub use store::SqliteStore;

@@ -153,7 +153,8 @@ impl SqliteStore {
     ///
     /// An `Err` rolls back everything the closure wrote. A panic is passed on to the caller. The
     /// closure must neither wait nor end the transaction; it is run again when the database ended
-    /// the group's transaction by itself.
+    /// the group's transaction by itself. [`own_error`](crate::own_error) turns the errors of its own
+    /// statements.
     ///
     /// # Errors
     /// The closure's own; `Busy`, `StorageFull`, `OutcomeUnknown` from the engine.

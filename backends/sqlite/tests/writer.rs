@@ -13,7 +13,7 @@ use leasehold_core::{
     Paging, QueueName, Renewal, Result, Settlement, Store, StoreExt, Verdict, WorkerId,
 };
 use leasehold_sqlite::rusqlite::{Connection, Transaction, TransactionBehavior};
-use leasehold_sqlite::{SqliteStore, open};
+use leasehold_sqlite::{SqliteStore, open, own_error};
 use place::Place;
 
 fn job(bytes: usize) -> NewJob {
@@ -107,6 +107,30 @@ async fn a_claim_in_hand_settles_once_a_full_disk_has_room_again() {
     let conn = Connection::open(place.url()).expect("a connection");
     let sound = conn.query_row("pragma integrity_check", [], |row| row.get::<_, String>(0));
     assert_eq!(sound.expect("a check"), "ok");
+}
+
+/// Proves: ERR-1, TX-2
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_of_own_statements_keep_their_cause_and_roll_back() {
+    let place = Place::new("own-statements");
+    let store = open(&place.url()).await.expect("new");
+    let texts = [
+        ("create table own (n integer primary key); insert into own values (1)", None),
+        ("insert into own values (2); insert into own values (1)", Some(ErrorKind::Conflict)),
+        ("no such words", Some(ErrorKind::Corrupt)),
+    ];
+    for (text, kind) in texts {
+        let done = store.transaction(move |tx| tx.execute_batch(text).map_err(own_error)).await;
+        assert_eq!(done.as_ref().err().map(Error::kind), kind, "{text}: {done:?}");
+        let cause = done.as_ref().err().and_then(std::error::Error::source);
+        assert_eq!(cause.is_some(), kind.is_some(), "{text}");
+    }
+    let two = |tx: &Transaction<'_>| {
+        tx.query_row("select n from own where n = 2", [], |row| row.get::<_, i64>(0))
+            .map_err(own_error)
+    };
+    let none = store.transaction(two).await.expect_err("rolled back");
+    assert_eq!(none.kind(), ErrorKind::NotFound, "{none}");
 }
 
 /// Proves: TX-2

@@ -103,9 +103,28 @@ async fn too_few_connections_for_the_slots_are_warned_about() {
     for (connections, warnings) in [(None, 0), (Some(5), 0), (Some(4), 1), (Some(1), 1)] {
         let fake = Fake::default();
         fake.script(|script| script.connections = connections);
-        let built = worker(&fake).slots(4).build();
+        let built = bare(&fake).slots(4).handler(kind("quick"), quick).build();
         assert_eq!(built.warnings().len(), warnings, "{connections:?}");
     }
+}
+
+fn bare(fake: &Fake) -> WorkerBuilder {
+    Worker::builder(Arc::new(fake.clone()))
+}
+
+async fn quick(_: Context, (): ()) -> Result<Handled, crate::HandlerError> {
+    Ok(Handled::done())
+}
+
+/// Proves: GLO-4
+#[tokio::test]
+async fn no_handler_and_two_of_one_kind_are_warned_about() {
+    let fake = Fake::default();
+    let told = bare(&fake).build().warnings().join(" ");
+    assert!(told.contains("no handler"), "{told}");
+    let twice = bare(&fake).handler(kind("quick"), quick).handler(kind("quick"), quick);
+    let told = twice.build().warnings().join(" ");
+    assert!(told.contains("quick has several handlers"), "{told}");
 }
 
 /// Proves: RT-1
