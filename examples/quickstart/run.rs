@@ -70,7 +70,7 @@ fn relay(store: &Arc<dyn Store>, settings: &Settings, stop: CancellationToken) -
     tokio::spawn(async move {
         let sink = JsonLinesSink::file(path).await?;
         let relay = Relay::new(store, sink).topics([Topic::new("transcode")?]);
-        Ok(relay.lease(LeaseLength::from_millis(2_000)?).run(&stop).await?)
+        Ok(relay.lease(LeaseLength::from_millis(2_000)?).run(stop).await?)
     })
 }
 

@@ -34,7 +34,7 @@ pub enum Missed {
 pub struct Schedule {
     /// Its name; another schedule of that name takes its place.
     pub name: RecordKey,
-    /// When: five fields, or six with seconds first.
+    /// When: five fields, six with seconds first, or a nickname such as `@daily`.
     pub cron: String,
     /// In which time zone, such as `Europe/Paris` or `UTC`.
     pub zone: String,
@@ -58,7 +58,8 @@ impl Schedule {
     /// Begins a schedule on the default queue whose missed ticks run once for all.
     ///
     /// # Errors
-    /// `Invalid` for a name over 200 bytes, an expression that cannot be read, an unknown time zone.
+    /// `Invalid` for a name over 200 bytes, an expression that cannot be read or that no day ever fits,
+    /// an unknown time zone.
     pub fn new(
         name: impl AsRef<str>,
         cron: impl Into<String>,

@@ -23,16 +23,20 @@ pub(super) struct Calendar {
 }
 
 impl Calendar {
-    pub(super) fn new(cron: &str, zone: &str) -> Result<Self> {
+    pub(super) fn new(text: &str, zone: &str) -> Result<Self> {
         let parser = CronParser::builder().seconds(Seconds::Optional).build();
-        let cron = parser.parse(cron).map_err(|error| {
-            let why = format!("cron expression {cron:?}: {error}");
+        let cron = parser.parse(text).map_err(|error| {
+            let why = format!("cron expression {text:?}: {error}");
             Error::invalid("schedule", why)
         })?;
         let zone = zone.parse().map_err(|_| {
             Error::invalid("schedule", format!("{zone:?} is not the name of a time zone"))
         })?;
-        Ok(Self { cron, zone })
+        let calendar = Self { cron, zone };
+        let ever = calendar.next(Timestamp::from_micros(0)?);
+        ever.map(|_| calendar).ok_or_else(|| {
+            Error::invalid("schedule", format!("cron expression {text:?}: no day ever fits it"))
+        })
     }
 
     fn local(&self, at: Timestamp) -> Option<DateTime<Tz>> {
@@ -183,6 +187,7 @@ mod tests {
         };
         assert!(new("61 * * * *", "UTC").message().contains("61"));
         assert!(new("* * *", "UTC").message().contains("* * *"));
+        assert!(new("0 0 30 2 *", "UTC").message().contains("no day ever fits"));
         assert!(new("* * * * *", "Mars/Olympus").message().contains("Mars/Olympus"));
     }
 }

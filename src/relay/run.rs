@@ -26,14 +26,14 @@ impl<S: Sink> Relay<S> {
     /// # Errors
     /// `Unavailable` without a thread for renewals or when it ends; errors of the store are logged and
     /// tried again.
-    pub async fn run(&self, shutdown: &CancellationToken) -> Result<()> {
+    pub async fn run(&self, shutdown: CancellationToken) -> Result<()> {
         let leases = Leases::start(self.store.clone(), self.renew_at)?;
         let mut hints = self.store.hints().listen(HintKind::Events);
         while !shutdown.is_cancelled() {
             let tried = tokio::select! {
-                tried = self.relay_once(&leases, shutdown) => tried,
+                tried = self.relay_once(&leases, &shutdown) => tried,
                 error = leases.unrenewed() => return Err(error),
-                () = self.patience_over(shutdown) => {
+                () = self.patience_over(&shutdown) => {
                     tracing::error!("the store does not answer; what is in hand will lapse");
                     return Ok(());
                 }

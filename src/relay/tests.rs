@@ -124,7 +124,7 @@ async fn a_relay_that_cannot_renew_any_more_ends() {
     let sink = Slow { sleeps: Duration::from_secs(60), ..Slow::default() };
     let relay = Relay::new(Arc::new(fake.clone()), sink).lease(LeaseLength::MIN);
     let stop = CancellationToken::new();
-    let ended = tokio::time::timeout(Duration::from_secs(4), relay.run(&stop)).await;
+    let ended = tokio::time::timeout(Duration::from_secs(4), relay.run(stop.clone())).await;
     assert_eq!(ended.expect("it ends").unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
@@ -140,7 +140,7 @@ async fn a_relay_whose_store_gives_no_answer_ends_five_seconds_after_its_grace()
         fake.refused().await;
         stop.cancel();
     };
-    let both = async { tokio::join!(relay.run(&stop), later) };
+    let both = async { tokio::join!(relay.run(stop.clone()), later) };
     let (ended, ()) = tokio::time::timeout(Duration::from_secs(6), both).await.expect("it ends");
     ended.unwrap();
 }
@@ -197,7 +197,7 @@ async fn a_shutdown_ends_the_wait_for_events() {
     let shutdown = CancellationToken::new();
     let relay = Relay::new(Arc::new(Fake::default()), Slow::default());
     shutdown.cancel();
-    let run = relay.run(&shutdown);
+    let run = relay.run(shutdown.clone());
     tokio::time::timeout(Duration::from_millis(200), run).await.expect("it ends").unwrap();
 }
 
@@ -212,7 +212,7 @@ async fn a_shutdown_gives_a_hanging_delivery_back() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         shutdown.cancel();
     };
-    let both = async { tokio::join!(relay.run(&shutdown), stop) };
+    let both = async { tokio::join!(relay.run(shutdown.clone()), stop) };
     let (ended, ()) = tokio::time::timeout(Duration::from_secs(2), both).await.expect("it ends");
     ended.unwrap();
     assert_eq!(verdicts(&fake), [EventVerdict::Release { delay: None }]);

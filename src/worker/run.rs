@@ -56,7 +56,8 @@ impl Worker {
         self.start(shutdown).await?.claim_until(false).await
     }
 
-    /// Runs until no job is due and none is in hand; for tests and one-off drains.
+    /// Runs until no job is due and none is in hand; for tests and one-off drains. A job whose next try
+    /// lies in the future, after a failure say, is not due and not waited for.
     ///
     /// # Errors
     /// As [`Worker::run`], and any error of a claim that a repeat cannot mend.

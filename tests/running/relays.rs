@@ -111,7 +111,8 @@ async fn a_slow_delivery_is_not_given_to_a_second_relay(store: Arc<dyn Store>) -
         tokio::time::sleep(Duration::from_millis(2_500)).await;
         stop.cancel();
     };
-    let (first, second, ()) = tokio::join!(relays[0].run(&stop), relays[1].run(&stop), ended);
+    let (first, second, ()) =
+        tokio::join!(relays[0].run(stop.clone()), relays[1].run(stop.clone()), ended);
     first.and(second)?;
     assert_eq!(notes.seen(), ["slow"]);
     Ok(())

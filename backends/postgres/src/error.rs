@@ -85,7 +85,8 @@ fn kind_of(code: &str) -> (ErrorKind, &'static str) {
             "08" | "57" | "58" | "53" => {
                 (ErrorKind::Unavailable, "the server ended the call or cannot be reached")
             }
-            "28" | "3D" => (ErrorKind::Unavailable, "the server cannot be logged in to"),
+            "3D" => (ErrorKind::Unavailable, "the server has no database of that name"),
+            "28" => (ErrorKind::Unavailable, "the server cannot be logged in to"),
             _ => (ErrorKind::Corrupt, "the database refused a statement"),
         },
     }
@@ -155,6 +156,7 @@ mod tests {
             ("26000", ErrorKind::Unavailable),
             ("42501", ErrorKind::Unavailable),
             ("28P01", ErrorKind::Unavailable),
+            ("3D000", ErrorKind::Unavailable),
             ("25P02", ErrorKind::Unavailable),
             ("54000", ErrorKind::Invalid),
             ("23505", ErrorKind::Corrupt),
@@ -165,6 +167,7 @@ mod tests {
         }
         assert!(kind_of("26000").1.contains("pooler=transaction"));
         assert!(kind_of("42501").1.contains("USAGE"));
+        assert!(kind_of("3D000").1.contains("no database"));
     }
 
     /// Proves: ERR-1

@@ -13,7 +13,15 @@ pub(crate) fn engine(error: rusqlite::Error) -> Error {
         return Error::new(ErrorKind::Corrupt, UNNAMED, "a row could not be read")
             .with_source(error);
     };
-    let (kind, why) = kind_of(code);
+    let (kind, why) = match &error {
+        rusqlite::Error::SqliteFailure(_, Some(text))
+            if text.starts_with("no such table: leasehold_") =>
+        {
+            let why = "the database lacks the tables of the library; open it as a store once";
+            (ErrorKind::Unavailable, why)
+        }
+        _ => kind_of(code),
+    };
     let mapped = Error::new(kind, UNNAMED, why).with_source(error);
     if code == ffi::SQLITE_BUSY_SNAPSHOT { mapped.restarting() } else { mapped }
 }

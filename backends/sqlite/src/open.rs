@@ -2,7 +2,7 @@
 //! wait for locks. The file is never opened by any other means, since closing a second handle would
 //! drop SQLite's locks.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -72,6 +72,7 @@ impl Target {
     /// Opens the writer's connection.
     pub(crate) fn open_writer(&self) -> Result<Connection> {
         if let Place::File(path) = &self.place {
+            refuse_missing_folder(path)?;
             refuse_second_name(path).map_err(|error| named(error, "open"))?;
         }
         let conn = self.open()?;
@@ -124,6 +125,17 @@ fn place(url: &str, path: &str) -> Result<Place> {
         "" => Err(refuse(url, "the path is empty")),
         ":memory:" => Ok(Place::Memory),
         path => Ok(Place::File(PathBuf::from(path))),
+    }
+}
+
+/// SQLite makes the file, not the folder it lies in, and does not say which of them was missing.
+fn refuse_missing_folder(path: &Path) -> Result<()> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.exists() => {
+            let why = format!("the folder {} does not exist", folder.display());
+            Err(Error::new(ErrorKind::Unavailable, "open", why))
+        }
+        _ => Ok(()),
     }
 }
 

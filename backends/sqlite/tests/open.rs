@@ -39,6 +39,21 @@ async fn sixteen_open_a_new_file_at_once() {
     assert_eq!((count("leasehold_schema"), count("leasehold_jobs")), (1, 16));
 }
 
+/// Proves: ERR-1
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_missing_is_named() {
+    let place = Place::new("missing");
+    let error = open(&format!("{}-none/deep/jobs.db", place.url())).await.expect_err("no folder");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("-none/deep does not exist"), "{error}");
+    let store = open(&place.url()).await.expect("new");
+    let mut foreign = Connection::open_in_memory().expect("a connection");
+    let tx = foreign.transaction().expect("a transaction");
+    let error = store.join(&tx).enqueue(&[job()]).expect_err("a database without our tables");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("lacks the tables"), "{error}");
+}
+
 /// Proves: GLO-4
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edited_migration_is_refused() {
