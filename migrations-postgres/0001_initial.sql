@@ -39,6 +39,9 @@ create table leasehold.workers (
   introduced_at timestamptz not null
 );
 
+-- What was asked for stands last, and never changes: a new version of a row on the same page logs only
+-- what lies before it. A payload of more than about 1,600 bytes lies in the table's TOAST, where new
+-- versions of the row leave it.
 create table leasehold.jobs (
   id uuid primary key,
   queue text collate "C" not null,
@@ -71,6 +74,13 @@ create table leasehold.jobs (
   updated_at timestamptz not null,
   started_at timestamptz,
   finished_at timestamptz,
+  payload text not null,
+  hash bytea not null check (length(hash) = 32),
+  scope text collate "C" not null,
+  key text collate "C",
+  subject text collate "C",
+  subject_version bigint,
+  traceparent text,
   constraint jobs_lease_exactly_when_leased check (
     (state = 'leased') = (worker_id is not null)
     and (worker_id is null) = (lease_expires_at is null)
@@ -80,9 +90,11 @@ create table leasehold.jobs (
   ),
   constraint jobs_finished_exactly_when_ended check (
     (state in ('waiting', 'leased')) = (finished_at is null)
-  )
+  ),
+  constraint jobs_subject_has_version check ((subject is null) = (subject_version is null))
 ) with (
   fillfactor = 70,
+  toast_tuple_target = 1024,
   autovacuum_vacuum_scale_factor = 0,
   autovacuum_vacuum_threshold = 1000,
   autovacuum_vacuum_cost_delay = 0,
@@ -97,6 +109,7 @@ create index jobs_leased on leasehold.jobs (queue, id) where state = 'leased';
 -- What prune looks at.
 create index jobs_ended on leasehold.jobs (queue, state, finished_at, id)
   where finished_at is not null;
+create index jobs_subject on leasehold.jobs (subject, id) where subject is not null;
 
 -- Where the claimable rows of a queue and priority begin: none lies before the earliest of its marks.
 -- Claims read from there on, past what is dead but still visible to an old snapshot. Who makes a row
@@ -112,20 +125,6 @@ create table leasehold.low_water (
   autovacuum_vacuum_cost_delay = 0
 );
 create index low_water_first on leasehold.low_water (queue, priority desc, run_at);
-
-create table leasehold.requests (
-  job_id uuid primary key,
-  payload text not null,
-  hash bytea not null check (length(hash) = 32),
-  scope text collate "C" not null,
-  key text collate "C",
-  subject text collate "C",
-  subject_version bigint,
-  traceparent text,
-  constraint requests_subject_has_version check ((subject is null) = (subject_version is null))
-);
-create index requests_subject on leasehold.requests (subject, job_id)
-  where subject is not null;
 
 create table leasehold.outcomes (
   job_id uuid primary key,
@@ -318,11 +317,10 @@ create index tokens_full on leasehold.tokens (full_at);
 create view leasehold.v_jobs as
   select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.priority, j.run_at,
     j.held, j.attempts, j.attempts_max, j.executions, j.claim_version, j.worker_id,
-    j.lease_expires_at, j.heartbeat_at, j.cancel_requested, r.scope, r.key, r.subject,
-    r.subject_version, r.payload, o.result, o.checkpoint, o.failure, j.created_at, j.updated_at,
+    j.lease_expires_at, j.heartbeat_at, j.cancel_requested, j.scope, j.key, j.subject,
+    j.subject_version, j.payload, o.result, o.checkpoint, o.failure, j.created_at, j.updated_at,
     j.started_at, j.finished_at
   from leasehold.jobs j
-    join leasehold.requests r on r.job_id = j.id
     left join leasehold.outcomes o on o.job_id = j.id;
 create view leasehold.v_events as
   select id, topic, ordering, order_key, sequence, payload, state, attempts, attempts_max, run_at,
@@ -380,9 +378,7 @@ begin
   for attempt in 1..2 loop
     select known.hash, known.state into found_job
     from (
-      select r.hash, j.state
-      from leasehold.jobs j join leasehold.requests r on r.job_id = j.id
-      where j.id = in_job
+      select j.hash, j.state from leasehold.jobs j where j.id = in_job
       union all
       select t.hash, t.outcome from leasehold.tombstones t where t.job_id = in_job
     ) known
@@ -420,7 +416,8 @@ begin
     insert into leasehold.jobs (
       id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
       attempts, attempts_max, executions, claim_version, step, cancel_requested, transition_seq,
-      event_seq, created_at, updated_at
+      event_seq, created_at, updated_at, payload, hash, scope, key, subject, subject_version,
+      traceparent
     )
     values (
       in_job, in_queue, in_kind, in_lifecycle, form.revision, 'waiting', 0, in_priority, run, false,
@@ -430,20 +427,15 @@ begin
         (form.definition ->> 'log')::boolean
       ),
       0, coalesce(in_attempts, (form.definition #>> '{budget,attempts}')::bigint), 0, 0, 0, false,
-      0, 0, now_at, now_at
+      0, 0, now_at, now_at, in_payload, in_hash, in_scope, in_key, in_subject, in_subject_version,
+      in_traceparent
     )
     on conflict (id) do nothing;
     exit when found;
-    -- The same id came first meanwhile; its request is committed, and the next round sees it.
+    -- The same id came first meanwhile; its job is committed, and the next round sees it.
     delete from leasehold.keys where scope = in_scope and key = in_key and job_id = in_job
       and hash = in_hash;
   end loop;
-  insert into leasehold.requests (
-    job_id, payload, hash, scope, key, subject, subject_version, traceparent
-  )
-  values (
-    in_job, in_payload, in_hash, in_scope, in_key, in_subject, in_subject_version, in_traceparent
-  );
   insert into leasehold.queues (
     name, paused, keep_succeeded_s, keep_failed_s, keep_dead_s, created_at
   )

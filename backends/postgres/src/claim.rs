@@ -4,17 +4,16 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use futures_util::future::try_join;
-use leasehold_core::row::{JobRow, QueueRow};
+use leasehold_core::row::{JobRow, QueueRow, RequestRow};
 use leasehold_core::rules::{Work, claim_order, queues_once, room};
 use leasehold_core::{
-    Claim, ClaimRequest, Error, JobId, LeaseLength, Place, QueueName, ReclaimRequest, Reclaimable,
+    Claim, ClaimRequest, JobId, LeaseLength, Place, QueueName, ReclaimRequest, Reclaimable,
     Reclaimed, Result,
 };
+use tokio_postgres::Row;
 
 use crate::bind::Params;
 use crate::deliver;
-use crate::error::corrupt;
 use crate::joined::{Joined, Verb};
 use crate::load::{self, Facts};
 use crate::row::Columns;
@@ -23,6 +22,9 @@ use crate::statement::{Db, Sql, sql};
 /// The most expired rows that one claim takes back in passing.
 const RECLAIM_MAX: usize = 1_000;
 
+/// A row that was taken, and what it was asked for.
+type Taken = (JobRow, RequestRow);
+
 /// One claim in the making.
 struct Taking<'a> {
     joined: &'a Joined<'a>,
@@ -30,6 +32,8 @@ struct Taking<'a> {
     request: &'a ClaimRequest,
     queues: BTreeMap<QueueName, QueueRow>,
     rows: Vec<JobRow>,
+    /// What each of `rows` was asked for.
+    requests: Vec<RequestRow>,
     /// How many of `rows` an earlier send of this request had taken.
     had: usize,
 }
@@ -42,8 +46,15 @@ impl Verb for ClaimRequest {
     async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Self::Answer> {
         self.check()?;
         let names = queues_once(&self.queues);
-        let (queues, rows) = (BTreeMap::new(), Vec::new());
-        let mut taking = Taking { joined: tx, facts, request: self, queues, rows, had: 0 };
+        let mut taking = Taking {
+            joined: tx,
+            facts,
+            request: self,
+            queues: BTreeMap::new(),
+            rows: Vec::new(),
+            requests: Vec::new(),
+            had: 0,
+        };
         if self.repeat {
             for name in &names {
                 taking.again(name).await?;
@@ -88,6 +99,15 @@ impl Taking<'_> {
         self.request.limit.saturating_sub(self.rows.len())
     }
 
+    /// Takes rows in, in the claim order.
+    fn take(&mut self, mut found: Vec<Taken>) {
+        found.sort_by_key(|(row, _)| claim_order(row));
+        for (row, request) in found {
+            self.rows.push(row);
+            self.requests.push(request);
+        }
+    }
+
     async fn again(&mut self, queue: &QueueName) -> Result<()> {
         let values = Params::new()
             .one(queue.as_str())
@@ -95,9 +115,8 @@ impl Taking<'_> {
             .one(self.request.worker)
             .one(self.facts.now)
             .one(self.left());
-        let mut found = job_rows(&self.joined.db, sql!("claim_again"), values).await?;
-        found.sort_by_key(claim_order);
-        self.rows.append(&mut found);
+        let found = taken_rows(&self.joined.db, sql!("claim_again"), values).await?;
+        self.take(found);
         self.had = self.rows.len();
         Ok(())
     }
@@ -143,8 +162,7 @@ impl Taking<'_> {
                 found.extend(self.candidates(name, want, lease, &raised, true).await?);
             }
         }
-        found.sort_by_key(claim_order);
-        self.rows.append(&mut found);
+        self.take(found);
         Ok(())
     }
 
@@ -185,7 +203,7 @@ impl Taking<'_> {
         lease: LeaseLength,
         raised: &[JobId],
         anyway: bool,
-    ) -> Result<Vec<JobRow>> {
+    ) -> Result<Vec<Taken>> {
         let now = self.facts.now;
         let values = Params::new()
             .one(queue.as_str())
@@ -197,7 +215,14 @@ impl Taking<'_> {
             .one(lease.as_millis())
             .many(raised.iter().copied())
             .one(anyway);
-        job_rows(&self.joined.db, sql!("claim"), values).await
+        taken_rows(&self.joined.db, sql!("claim"), values).await
+    }
+
+    /// The jobs for which something may be left. Every claim raises the version, so a job at its first
+    /// has not been executed before, unless this is the repeat of that claim.
+    fn executed_before(&self) -> Vec<JobId> {
+        let again = |(at, row): &(usize, &JobRow)| *at < self.had || row.version.get() > 1;
+        self.rows.iter().enumerate().filter(again).map(|(_, row)| row.id).collect()
     }
 
     async fn finish(mut self) -> Result<Vec<Claim>> {
@@ -206,21 +231,24 @@ impl Taking<'_> {
         }
         let mut work = self.facts.work(self.joined.shared);
         work.claimed(self.rows.get_mut(self.had..).unwrap_or_default())?;
-        let db = &self.joined.db;
-        let left = load::checkpoints(db, &self.rows);
-        let (mut requests, mut checkpoints) =
-            try_join(load::requests(db, &self.rows), left).await?;
-        let missing = |row: &JobRow| -> Error {
-            corrupt("a job has no request").about(format!("job {}", row.id))
-        };
+        let mut checkpoints = load::checkpoints(&self.joined.db, &self.executed_before()).await?;
         let mut claims = Vec::with_capacity(self.rows.len());
-        for row in &self.rows {
-            let request = requests.remove(&row.id).ok_or_else(|| missing(row))?;
+        for (row, request) in self.rows.iter().zip(self.requests) {
             claims.push(work.claim_of(row, request, checkpoints.remove(&row.id))?);
         }
         self.joined.write(work).await?;
         Ok(claims)
     }
+}
+
+async fn taken_rows(db: &Db<'_>, sql: Sql, values: Params) -> Result<Vec<Taken>> {
+    let read = |row: &Row| {
+        let mut columns = Columns::of(row);
+        let job = columns.job()?;
+        let request = columns.request(job.id)?;
+        Ok((job, request))
+    };
+    db.rows(sql, values, read).await
 }
 
 async fn job_rows(db: &Db<'_>, sql: Sql, values: Params) -> Result<Vec<JobRow>> {

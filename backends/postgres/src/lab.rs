@@ -23,6 +23,10 @@ use crate::schema::Schema;
 use crate::statement::{Db, sql};
 use crate::store::{Origin, PostgresStore, snapshot};
 
+/// The columns of `jobs` that a dump shows as the rows of `requests`.
+const REQUEST: [&str; 7] =
+    ["payload", "hash", "scope", "key", "subject", "subject_version", "traceparent"];
+
 impl PostgresStore {
     /// Opens a store under test in a schema that is made anew: its ids are numbered, ids may lie at
     /// any time, and its clock is manual where a start is given, else the server's.
@@ -180,15 +184,33 @@ fn lab_target(url: &str, schema: &str) -> Result<Target> {
 
 async fn dump(db: &Db<'_>) -> Result<Dump> {
     let mut dump = Dump::default();
-    let texts = TABLES.map(|table| format!("select * from {}.{table}", db.schema.quoted()));
+    let stored = TABLES.into_iter().filter(|table| *table != "requests");
+    let texts: Vec<(&str, String)> = stored
+        .map(|table| (table, format!("select * from {}.{table}", db.schema.quoted())))
+        .collect();
     // Sent together: tests take dumps by the hundred thousand.
-    let found = futures_util::future::try_join_all(texts.iter().map(|text| db.any(text))).await?;
-    for (table, rows) in TABLES.into_iter().zip(&found) {
+    let ask = texts.iter().map(|(_, text)| db.any(text));
+    let found = futures_util::future::try_join_all(ask).await?;
+    for (&(table, _), rows) in texts.iter().zip(&found) {
         for row in rows {
-            dump.add(table, cells(row)?);
+            let cells = cells(row)?;
+            if table == "jobs" {
+                dump.add("requests", request(&cells));
+            }
+            let own =
+                |(name, _): &(String, Cell)| table != "jobs" || !REQUEST.contains(&name.as_str());
+            dump.add(table, cells.into_iter().filter(own));
         }
     }
     Ok(dump)
+}
+
+/// The cells of a job's row that say what was asked for.
+fn request(cells: &[(String, Cell)]) -> Vec<(String, Cell)> {
+    let job = cells.iter().filter(|(name, _)| name == "id");
+    let job = job.map(|(_, id)| ("job_id".to_owned(), id.clone()));
+    let asked = cells.iter().filter(|(name, _)| REQUEST.contains(&name.as_str()));
+    job.chain(asked.cloned()).collect()
 }
 
 fn cells(row: &Row) -> Result<Vec<(String, Cell)>> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::{try_join, try_join4};
 #[cfg(feature = "lab")]
 use leasehold_core::lab::ManualClock;
-use leasehold_core::row::{EventRow, JobRow, QueueRow, RequestRow};
+use leasehold_core::row::{EventRow, JobRow, QueueRow};
 use leasehold_core::rules::{
     EnqueueWants, Ids, Known, KnownEvent, KnownJob, KnownKey, Lifecycles, SettleWants, Work,
 };
@@ -314,20 +314,12 @@ pub(crate) async fn queues(db: &Db<'_>, names: &[&QueueName]) -> Result<Vec<Queu
     db.rows(sql!("load_queues"), names, |row| Columns::of(row).queue()).await
 }
 
-/// What claimed jobs were asked for.
-pub(crate) async fn requests(db: &Db<'_>, jobs: &[JobRow]) -> Result<BTreeMap<JobId, RequestRow>> {
-    let ids = Params::new().many(jobs.iter().map(|job| job.id));
-    let found = db.rows(sql!("load_request"), ids, |row| {
-        let mut columns = Columns::of(row);
-        let job = JobId::from_uuid(columns.id()?);
-        Ok((job, columns.request(job)?))
-    });
-    Ok(found.await?.into_iter().collect())
-}
-
 /// What earlier executions left for claimed jobs.
-pub(crate) async fn checkpoints(db: &Db<'_>, jobs: &[JobRow]) -> Result<BTreeMap<JobId, Json>> {
-    let ids = Params::new().many(jobs.iter().map(|job| job.id));
+pub(crate) async fn checkpoints(db: &Db<'_>, ids: &[JobId]) -> Result<BTreeMap<JobId, Json>> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let ids = Params::new().many(ids.iter().copied());
     let found = db.rows(sql!("load_checkpoint"), ids, |row| {
         let mut columns = Columns::of(row);
         Ok((JobId::from_uuid(columns.id()?), columns.json()?))

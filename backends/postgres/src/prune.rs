@@ -94,7 +94,6 @@ async fn jobs_at(
     let these = || Params::new().many(ids.iter().copied());
     db.execute(sql!("prune_tombstone"), these().one(facts.now)).await?;
     db.execute(sql!("prune_job"), these()).await?;
-    db.execute(sql!("prune_request"), these()).await?;
     db.execute(sql!("prune_outcome"), these()).await?;
     db.execute(sql!("prune_transitions"), these()).await?;
     db.execute(sql!("prune_dead_letters"), these()).await?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
 
-use futures_util::future::{try_join, try_join3, try_join5};
+use futures_util::future::{try_join, try_join5};
 use leasehold_core::row::{
     DeadLetterRow, EventRow, JobRow, KeyRow, Lease, OutcomePatch, QueueRow, RequestRow,
     TransitionRow,
@@ -84,11 +84,7 @@ pub(crate) async fn changes(
             make_queues(db, &changes.queues, now),
             new_jobs(db, &changes.jobs_new),
         ),
-        try_join3(
-            requests(db, &changes.jobs_new),
-            jobs(db, &changes.jobs),
-            outcomes(db, &changes.outcomes),
-        ),
+        try_join(jobs(db, &changes.jobs), outcomes(db, &changes.outcomes)),
     )
     .await?;
     number_events(db, changes).await?;
@@ -189,25 +185,21 @@ async fn new_jobs(db: &Db<'_>, rows: &[(JobRow, RequestRow)]) -> Result<()> {
         .many(jobs().map(|row| row.updated_at))
         .many(jobs().map(|row| row.started_at))
         .many(jobs().map(|row| row.finished_at));
+    let values = request(values, rows.iter().map(|(_, request)| request));
     let written = db.execute(sql!("insert_job"), values).await?;
     if all(written, rows.len()) { Ok(()) } else { Err(came_first()) }
 }
 
-async fn requests(db: &Db<'_>, rows: &[(JobRow, RequestRow)]) -> Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let rows = || rows.iter().map(|(_, request)| request);
-    let values = Params::new()
-        .many(rows().map(|row| row.job))
-        .many(rows().map(|row| &row.payload))
-        .many(rows().map(|row| &row.hash))
-        .many(rows().map(|row| row.scope.as_str()))
-        .many(rows().map(|row| row.key.as_ref().map(|key| key.as_str())))
-        .many(rows().map(|row| row.subject.as_ref().map(|subject| subject.name.as_str())))
-        .many(rows().map(|row| row.subject.as_ref().map(|subject| subject.version)))
-        .many(rows().map(|row| row.traceparent.as_deref()));
-    db.execute(sql!("insert_request"), values).await.map(|_| ())
+/// Adds the columns of what was asked for.
+fn request<'r>(values: Params, rows: impl Iterator<Item = &'r RequestRow> + Clone) -> Params {
+    values
+        .many(rows.clone().map(|row| &row.payload))
+        .many(rows.clone().map(|row| &row.hash))
+        .many(rows.clone().map(|row| row.scope.as_str()))
+        .many(rows.clone().map(|row| row.key.as_ref().map(|key| key.as_str())))
+        .many(rows.clone().map(|row| row.subject.as_ref().map(|subject| subject.name.as_str())))
+        .many(rows.clone().map(|row| row.subject.as_ref().map(|subject| subject.version)))
+        .many(rows.map(|row| row.traceparent.as_deref()))
 }
 
 /// Writes job rows back.

@@ -71,7 +71,8 @@ impl fmt::Display for Cell {
     }
 }
 
-/// The tables a dump holds, by the name they have on every engine. `lab_rows` are the caller's own.
+/// The tables a dump holds, by the name they have in the contract. `requests` are columns of `jobs` where
+/// an engine keeps them there; `lab_rows` are the caller's own.
 pub const TABLES: [&str; 21] = [
     "store",
     "queues",

@@ -78,7 +78,7 @@ impl JobRow {
     }
 }
 
-/// What was asked for (table `requests`); never changes.
+/// What was asked for (the last columns of table `jobs`); never changes.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the fields are columns")]
 pub struct RequestRow {

@@ -5,15 +5,9 @@ select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.prior
   j.last_verdict, j.worker_id, j.lease_expires_at, j.heartbeat_at, j.lease_ms, j.step,
   j.cancel_requested, j.transition_seq, j.event_seq, j.created_at, j.updated_at, j.started_at,
   j.finished_at,
-  r.payload, r.hash, r.scope, r.key, r.subject, r.subject_version, r.traceparent,
+  j.payload, j.hash, j.scope, j.key, j.subject, j.subject_version, j.traceparent,
   o.checkpoint, o.result, o.failure
 from leasehold.jobs j
-  cross join lateral (
-    select payload, hash, scope, key, subject, subject_version, traceparent
-    from leasehold.requests
-    where job_id = j.id
-    limit 1
-  ) r
   left join lateral (
     select checkpoint, result, failure
     from leasehold.outcomes
@@ -23,4 +17,4 @@ from leasehold.jobs j
 where j.id = $1
   and ($2::text is null or j.queue = $2) and ($3::text is null or j.state = $3)
   and ($4::text is null or j.kind = $4)
-  and ($5::text is null or r.subject = $5)
+  and ($5::text is null or j.subject = $5)

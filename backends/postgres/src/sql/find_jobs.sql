@@ -6,29 +6,22 @@ select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.prior
   j.last_verdict, j.worker_id, j.lease_expires_at, j.heartbeat_at, j.lease_ms, j.step,
   j.cancel_requested, j.transition_seq, j.event_seq, j.created_at, j.updated_at, j.started_at,
   j.finished_at,
-  r.payload, r.hash, r.scope, r.key, r.subject, r.subject_version, r.traceparent,
+  j.payload, j.hash, j.scope, j.key, j.subject, j.subject_version, j.traceparent,
   o.checkpoint, o.result, o.failure
 from (
     select *
     from leasehold.jobs
     where id > $1
       and ($2::text is null or queue = $2) and ($3::text is null or state = $3)
-      and ($4::text is null or kind = $4)
+      and ($4::text is null or kind = $4) and ($5::text is null or subject = $5)
     order by id
     limit 1001
   ) j
-  cross join lateral (
-    select payload, hash, scope, key, subject, subject_version, traceparent
-    from leasehold.requests
-    where job_id = j.id
-    limit 1
-  ) r
   left join lateral (
     select checkpoint, result, failure
     from leasehold.outcomes
     where job_id = j.id
     limit 1
   ) o on true
-where ($5::text is null or r.subject = $5)
 order by j.id
 limit $6

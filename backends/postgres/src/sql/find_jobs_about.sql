@@ -4,13 +4,13 @@ select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.prior
   j.last_verdict, j.worker_id, j.lease_expires_at, j.heartbeat_at, j.lease_ms, j.step,
   j.cancel_requested, j.transition_seq, j.event_seq, j.created_at, j.updated_at, j.started_at,
   j.finished_at,
-  r.payload, r.hash, r.scope, r.key, r.subject, r.subject_version, r.traceparent,
+  j.payload, j.hash, j.scope, j.key, j.subject, j.subject_version, j.traceparent,
   o.checkpoint, o.result, o.failure
 from (
-    select job_id
-    from leasehold.requests
-    where subject = $5 and job_id > $1
-    order by job_id
+    select id
+    from leasehold.jobs
+    where subject = $5 and id > $1
+    order by id
     -- Keeps every plan on the index of subjects, whose order it has.
     offset 0
   ) about
@@ -18,17 +18,12 @@ from (
     select id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
       attempts, attempts_max, executions, claim_version, claim_id, last_verdict, worker_id,
       lease_expires_at, heartbeat_at, lease_ms, step, cancel_requested, transition_seq, event_seq,
-      created_at, updated_at, started_at, finished_at
+      created_at, updated_at, started_at, finished_at, payload, hash, scope, key, subject,
+      subject_version, traceparent
     from leasehold.jobs
-    where id = about.job_id
+    where id = about.id
     limit 1
   ) j
-  cross join lateral (
-    select payload, hash, scope, key, subject, subject_version, traceparent
-    from leasehold.requests
-    where job_id = about.job_id
-    limit 1
-  ) r
   left join lateral (
     select checkpoint, result, failure
     from leasehold.outcomes
@@ -37,5 +32,5 @@ from (
   ) o on true
 where ($2::text is null or j.queue = $2) and ($3::text is null or j.state = $3)
   and ($4::text is null or j.kind = $4)
-order by about.job_id
+order by about.id
 limit $6

@@ -1,9 +1,10 @@
--- New jobs. $1 to $30: the columns in their order. Fewer rows: others came first.
+-- New jobs. $1 to $37: the columns in their order. Fewer rows: others came first.
 insert into leasehold.jobs (
   id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
   attempts, attempts_max, executions, claim_version, claim_id, last_verdict, worker_id,
   lease_expires_at, heartbeat_at, lease_ms, step, cancel_requested, transition_seq, event_seq,
-  created_at, updated_at, started_at, finished_at
+  created_at, updated_at, started_at, finished_at, payload, hash, scope, key, subject,
+  subject_version, traceparent
 )
 select *
 from unnest(
@@ -12,6 +13,7 @@ from unnest(
   $14::bigint[], $15::bigint[], $16::bigint[], $17::uuid[], $18::text[], $19::uuid[],
   $20::timestamptz[], $21::timestamptz[], $22::bigint[], $23::bigint[], $24::boolean[],
   $25::bigint[], $26::bigint[], $27::timestamptz[], $28::timestamptz[], $29::timestamptz[],
-  $30::timestamptz[]
+  $30::timestamptz[], $31::text[], $32::bytea[], $33::text[], $34::text[], $35::text[],
+  $36::bigint[], $37::text[]
 )
 on conflict (id) do nothing

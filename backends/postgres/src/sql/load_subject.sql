@@ -4,22 +4,20 @@ select 'mark' as source, version, job_id, null::text as state, null::text as res
 from leasehold.subjects
 where name = $1
 union all
-select 'run', r.subject_version, r.job_id,
-  (select j.state from leasehold.jobs j where j.id = r.job_id),
-  (select o.result from leasehold.outcomes o where o.job_id = r.job_id)
-from leasehold.requests r
-where r.subject = $1 and r.subject_version = $2
+select 'run', j.subject_version, j.id, j.state,
+  (select o.result from leasehold.outcomes o where o.job_id = j.id)
+from leasehold.jobs j
+where j.subject = $1 and j.subject_version = $2
 union all
 select 'run', subject_version, job_id, outcome, null
 from leasehold.tombstones
 where subject = $1 and subject_version = $2
 union all
 select * from (
-  select 'run', r.subject_version, r.job_id,
-    (select j.state from leasehold.jobs j where j.id = r.job_id), null
-  from leasehold.requests r
-  where r.subject = $1 and r.subject_version > $2
-  order by r.subject_version desc, r.job_id desc
+  select 'run', subject_version, id, state, null
+  from leasehold.jobs
+  where subject = $1 and subject_version > $2
+  order by subject_version desc, id desc
   limit 1
 ) as highest
 union all

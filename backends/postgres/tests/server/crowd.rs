@@ -4,9 +4,8 @@
 use leasehold_postgres::tokio_postgres::Client;
 
 /// The tables that grow with the work done; the others hold settings.
-pub(crate) const GROWING: [&str; 10] = [
+pub(crate) const GROWING: [&str; 9] = [
     "jobs",
-    "requests",
     "outcomes",
     "keys",
     "transitions",
@@ -38,21 +37,21 @@ pub(crate) async fn crowd(session: &Client, schema: &str, rows: u64) {
           case when v.state = 'waiting' and i % 10 = 0 then 5 else 0 end,
           now() - interval '1 hour' + v.late * interval '1 day' + i * interval '1 ms',
           false, false, false, 0, 5, 0, 0, null, null, null, null, null, null, 0, false, 0, 0, now(),
-          now(), null, case when v.state = 'succeeded' then now() - interval '10 days' end
+          now(), null, case when v.state = 'succeeded' then now() - interval '10 days' end, '1',
+          decode(repeat('00', 32), 'hex'), '', null,
+          'subject ' || case when v.state = 'waiting' and i % 10 = 0 then 5 else 0 end, 1, null
         from generate_series(1, {rows}) i
           cross join (values ('waiting', 0), ('succeeded', 0), ('waiting', 1)) as v (state, late);
         insert into leasehold.jobs
         select gen_random_uuid(), 'default', 'k', 'standard', 1, 'leased', 0, 0, now(), false, false,
           false, 1, 5, 1, 1, gen_random_uuid(), null, gen_random_uuid(),
           now() + case when i <= 500 then 1 else -1 end * interval '1 hour', now(), 30000, 0, false,
-          0, 0, now(), now(), now(), null
+          0, 0, now(), now(), now(), null, '1', decode(repeat('00', 32), 'hex'), '', null, 'subject 0', 1,
+          null
         from generate_series(1, 1000) i;
         insert into leasehold.low_water
         select queue, priority, min(run_at) from leasehold.jobs
         where state = 'waiting' and not held group by 1, 2;
-        insert into leasehold.requests
-        select id, '1', decode(repeat('00', 32), 'hex'), '', null, 'subject ' || priority, 1, null
-        from leasehold.jobs;
         insert into leasehold.outcomes select id, '1', '1', null, null, null from leasehold.jobs;
         insert into leasehold.keys
         select 'scope', 'key ' || i, gen_random_uuid(), decode(repeat('00', 32), 'hex'),

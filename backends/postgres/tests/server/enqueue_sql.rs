@@ -152,7 +152,7 @@ pub(crate) async fn view_takes_sound_jobs_only(place: Place) {
     let rolled_back = format!("begin; {into} (kind, payload) values ('k', '1'); rollback");
     session.batch_execute(&rolled_back).await.expect("rolled back");
     let dump = store.dump().await.expect("a dump");
-    assert_eq!([dump.rows("jobs").len(), dump.rows("requests").len()], [3, 3]);
+    assert_eq!(dump.rows("jobs").len(), 3);
     assert_eq!(dump.rows("keys").len(), 1);
     let queues = ["default", "q"].map(crate::place::queue);
     let request = leasehold_core::ClaimRequest::new(leasehold_core::WorkerId::new(), queues);

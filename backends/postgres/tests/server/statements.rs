@@ -73,11 +73,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "insert_job",
-        "{new}, {x text 'default'}, {x text 'k'}, {x text 'standard'}, {x bigint 1}, {x text 'waiting'}, {x smallint 0}, {x smallint 0}, {x timestamptz now()}, {x boolean false}, {x boolean false}, {x boolean false}, {x bigint 0}, {x bigint 5}, {x bigint 0}, {x bigint 0}, {x uuid null}, {x text null}, {x uuid null}, {x timestamptz null}, {x timestamptz null}, {x bigint null}, {x bigint 0}, {x boolean false}, {x bigint 0}, {x bigint 0}, {x timestamptz now()}, {x timestamptz now()}, {x timestamptz null}, {x timestamptz null}",
-    ),
-    (
-        "insert_request",
-        "{new}, {x text '1'}, {x bytea decode(repeat('00', 32), 'hex')}, {x text ''}, {x text null}, {x text null}, {x bigint null}, {x text null}",
+        "{new}, {x text 'default'}, {x text 'k'}, {x text 'standard'}, {x bigint 1}, {x text 'waiting'}, {x smallint 0}, {x smallint 0}, {x timestamptz now()}, {x boolean false}, {x boolean false}, {x boolean false}, {x bigint 0}, {x bigint 5}, {x bigint 0}, {x bigint 0}, {x uuid null}, {x text null}, {x uuid null}, {x timestamptz null}, {x timestamptz null}, {x bigint null}, {x bigint 0}, {x boolean false}, {x bigint 0}, {x bigint 0}, {x timestamptz now()}, {x timestamptz now()}, {x timestamptz null}, {x timestamptz null}, {x text '1'}, {x bytea decode(repeat('00', 32), 'hex')}, {x text ''}, {x text null}, {x text null}, {x bigint null}, {x text null}",
     ),
     (
         "insert_transition",
@@ -89,7 +85,6 @@ const TABLE: &[(&str, &str)] = &[
     ("load_known_jobs", "{waiting}"),
     ("load_present", "{waiting}"),
     ("load_present_events", "{events}"),
-    ("load_request", "{waiting}"),
     ("load_tombstones", "{waiting}"),
     ("lock_events", "{held_events}, null"),
     ("lock_events_free", "{held_events}, null"),
@@ -104,7 +99,6 @@ const TABLE: &[(&str, &str)] = &[
     ("prune_keys", "now(), 100"),
     ("prune_outcome", "{ended}"),
     ("prune_records", "now(), 100"),
-    ("prune_request", "{ended}"),
     ("prune_tombstone", "{ended}, now()"),
     ("prune_tombstones", "now(), 100"),
     ("prune_transitions", "{ended}"),

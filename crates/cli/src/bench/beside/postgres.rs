@@ -66,7 +66,7 @@ impl Session {
         }
         let marks = self.of_schema(include_str!("postgres_marks.sql"));
         self.client.execute(&marks, &[&queue, &seconds]).await?;
-        let analyze = self.of_schema("vacuum analyze leasehold.jobs, leasehold.requests");
+        let analyze = self.of_schema("vacuum analyze leasehold.jobs");
         self.client.batch_execute(&analyze).await
     }
 }
