@@ -484,7 +484,9 @@ create view leasehold.enqueue as
     null::integer as max_attempts
   where false;
 create function leasehold.enqueue_insert() returns trigger
-language plpgsql security definer set search_path = ''
+language plpgsql security definer
+-- Named last, or a session's temporary types would come first and run its code with the owner's rights.
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   made record;

@@ -51,6 +51,7 @@ fn main() {
         enqueue_sql::race_of_one_key_is_one_job,
         events::late_commits_are_delivered,
         events::one_key_waits_for_its_open_publisher,
+        enqueue_sql::view_runs_nothing_of_the_inserters,
         enqueue_sql::view_takes_sound_jobs_only,
         loss::damaged_row_fails_its_own_item_only,
         loss::dead_connections_are_replaced,

@@ -159,3 +159,44 @@ pub(crate) async fn view_takes_sound_jobs_only(place: Place) {
     let claims = leasehold_core::Store::claim(&store, request.limit(9)).await.expect("claims");
     assert_eq!(claims.len(), 3, "each is readable and found by a worker");
 }
+
+/// An inserter with no right but to insert puts types of its own in the way of the system's.
+///
+/// Proves: TX-8
+pub(crate) async fn view_runs_nothing_of_the_inserters(place: Place) {
+    let store = place.store().await;
+    let session = place.session().await;
+    let schema = &place.schema;
+    let begin = format!(
+        "create role \"app of {schema}\"; grant usage on schema \"{schema}\" to \"app of {schema}\";
+         grant insert on \"{schema}\".enqueue to \"app of {schema}\";
+         set session authorization \"app of {schema}\";
+         create temp table ran (as_whom text);
+         create function pg_temp.spy(value text) returns boolean language plpgsql
+         as $$ begin insert into pg_temp.ran values (current_user); return true; end $$"
+    );
+    session.batch_execute(&begin).await.expect("a role and its trap");
+    for name in ["jsonb", "json", "text", "timestamptz", "bytea", "uuid"] {
+        let trap =
+            format!("create domain pg_temp.{name} as pg_catalog.text check (pg_temp.spy(value))");
+        session.batch_execute(&trap).await.expect("a type of its own");
+    }
+    let into = format!("insert into \"{schema}\".enqueue (kind, payload) values");
+    assert_eq!(insert(&session, &format!("{into} ('k', '[1]')")).await, Some(1));
+    assert_eq!(insert(&session, &format!("{into} ('k', '[\"\\ud800\"]')")).await, None);
+    let ran = session.query_one("select count(*) from pg_temp.ran", &[]).await.expect("a count");
+    assert_eq!(ran.get::<_, i64>(0), 0, "the inserter's code ran");
+    for text in [
+        format!("select * from \"{schema}\".jobs"),
+        format!("insert into \"{schema}\".queues (name) values ('q')"),
+        format!("delete from \"{schema}\".enqueue"),
+        format!("update \"{schema}\".enqueue set kind = 'x'"),
+    ] {
+        session.batch_execute(&text).await.expect_err(&text);
+    }
+    let end = format!(
+        "reset session authorization; drop owned by \"app of {schema}\"; drop role \"app of {schema}\""
+    );
+    session.batch_execute(&end).await.expect("the role is gone");
+    assert_eq!(store.dump().await.expect("a dump").rows("jobs").len(), 1);
+}
