@@ -33,6 +33,7 @@
 pub mod contest;
 pub mod history;
 pub mod interleave;
+pub mod invariants;
 mod lab;
 pub mod race;
 mod scenarios;
@@ -118,6 +119,9 @@ fn play(harness: &dyn Harness, scenario: Scenario) -> Result<()> {
     })?;
     runtime.block_on(async {
         let lab = Lab::new(harness.store().await?)?;
-        (scenario.run)(&lab).await
+        (scenario.run)(&lab).await?;
+        let broken = invariants::broken(&lab.dump().await?);
+        assert!(broken.is_empty(), "the store is left unsound:\n{}", broken.join("\n"));
+        Ok(())
     })
 }

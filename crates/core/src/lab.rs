@@ -97,21 +97,31 @@ pub const TABLES: [&str; 21] = [
     "lab_rows",
 ];
 
+/// One row of a dump: its values by the names of the columns.
+pub type Cells = BTreeMap<String, Cell>;
+
 /// Every row of every table as canonical text, the same on every engine.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Dump {
     tables: BTreeMap<String, Vec<String>>,
+    cells: BTreeMap<String, Vec<Cells>>,
 }
 
 impl Dump {
     /// Adds a row, by column names without order.
     pub fn add(&mut self, table: &str, row: impl IntoIterator<Item = (String, Cell)>) {
-        let cells: BTreeMap<String, Cell> = row.into_iter().collect();
+        let cells: Cells = row.into_iter().collect();
         let text: Vec<String> = cells.iter().map(|(name, cell)| format!("{name}={cell}")).collect();
         let rows = self.tables.entry(table.to_owned()).or_default();
         let text = text.join(" ");
         let at = rows.partition_point(|other| *other < text);
         rows.insert(at, text);
+        self.cells.entry(table.to_owned()).or_default().insert(at, cells);
+    }
+
+    /// The values of a table's rows, in the order of [`Dump::rows`].
+    pub fn cells(&self, table: &str) -> &[Cells] {
+        self.cells.get(table).map_or(&[], Vec::as_slice)
     }
 
     /// The rows of a table, in the order of their text.

@@ -160,5 +160,11 @@ async fn same_tables(
             return Err(Difference { steps: steps.to_vec(), said });
         }
     }
+    let (name, dump) = &dumps[0];
+    let broken = crate::invariants::broken(dump);
+    if !broken.is_empty() {
+        let said = vec![(*name, format!("left unsound:\n{}", broken.join("\n")))];
+        return Err(Difference { steps: steps.to_vec(), said });
+    }
     Ok(())
 }
