@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use crate::bind::Params;
 use crate::joined::{Joined, Verb};
-use crate::load::Facts;
 use crate::row::Columns;
 use crate::statement::{Db, Sql, sql};
 
@@ -34,7 +33,8 @@ impl Verb for AuditEntry {
     const NAME: &'static str = "append";
     type Answer = AuditId;
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<AuditId> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<AuditId> {
+        let facts = tx.facts().await?;
         self.check()?;
         let row = AuditRow::of(self, tx.shared.ids.next(), facts.now);
         add(&tx.db, std::slice::from_ref(&row)).await?;
@@ -51,7 +51,8 @@ impl Verb for Listing<'_> {
     const NAME: &'static str = "audit";
     type Answer = Page<AuditView>;
 
-    async fn on(&self, tx: &Joined<'_>, _: Facts) -> Result<Self::Answer> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
+        tx.facts().await?;
         let Self(filter, paging) = self;
         paging.check()?;
         let sql: Sql = match (&filter.target, &filter.actor) {

@@ -5,7 +5,6 @@ use leasehold_core::{PutBlob, RecordId, Result};
 
 use crate::document::named;
 use crate::joined::{Joined, Verb};
-use crate::load::Facts;
 use crate::row::Columns;
 use crate::statement::sql;
 
@@ -40,7 +39,8 @@ impl Verb for PutBlob {
     const NAME: &'static str = "put blob";
     type Answer = ();
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<()> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<()> {
+        let facts = tx.facts().await?;
         self.check(&tx.shared.limits)?;
         let end = self.ttl.map(|ttl| facts.now.plus(ttl));
         let values = named(&self.id).one(self.bytes.as_slice()).one(facts.now).one(end);
@@ -57,7 +57,8 @@ impl Verb for GetBlob<'_> {
     const NAME: &'static str = "get blob";
     type Answer = Option<Vec<u8>>;
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Self::Answer> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
+        let facts = tx.facts().await?;
         let values = named(self.0).one(facts.now);
         tx.db.row(sql!("blob_load"), values, |row| Columns::of(row).raw()).await
     }
@@ -72,7 +73,8 @@ impl Verb for DeleteBlob<'_> {
     const NAME: &'static str = "delete blob";
     type Answer = bool;
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<bool> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<bool> {
+        let facts = tx.facts().await?;
         let values = named(self.0).one(facts.now);
         let found = tx.db.row(sql!("blob_delete"), values, |row| Columns::of(row).raw()).await?;
         Ok(found.unwrap_or(false))

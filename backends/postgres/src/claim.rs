@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use futures_util::future::try_join;
 use leasehold_core::row::{JobRow, QueueRow, RequestRow};
 use leasehold_core::rules::{Work, claim_order, queues_once, room};
 use leasehold_core::{
@@ -43,9 +44,11 @@ impl Verb for ClaimRequest {
     const NAME: &'static str = "claim";
     type Answer = Vec<Claim>;
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Self::Answer> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
         self.check()?;
         let names = queues_once(&self.queues);
+        let wanted: Vec<&QueueName> = names.iter().collect();
+        let (facts, found) = try_join(tx.facts(), load::queues(&tx.db, &wanted)).await?;
         let mut taking = Taking {
             joined: tx,
             facts,
@@ -60,7 +63,7 @@ impl Verb for ClaimRequest {
                 taking.again(name).await?;
             }
         }
-        taking.look_up(&names).await?;
+        taking.look_up(found).await?;
         for name in &names {
             taking.fill_from(name).await?;
         }
@@ -73,7 +76,8 @@ impl Verb for ReclaimRequest {
     const NAME: &'static str = "reclaim";
     type Answer = Reclaimed;
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Self::Answer> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
+        let facts = tx.facts().await?;
         let mut work = facts.work(tx.shared);
         let mut done = Reclaimed::default();
         match &self.what {
@@ -121,12 +125,10 @@ impl Taking<'_> {
         Ok(())
     }
 
-    /// Reads the queues' settings. Where a limit holds, its row is locked, the store's first and then
+    /// Takes in the queues' settings. Where a limit holds, its row is locked, the store's first and then
     /// the queues' by name, so that whoever counts under the same limit waits.
-    async fn look_up(&mut self, names: &[QueueName]) -> Result<()> {
+    async fn look_up(&mut self, mut found: Vec<QueueRow>) -> Result<()> {
         let Joined { db, shared, .. } = *self.joined;
-        let names: Vec<&QueueName> = names.iter().collect();
-        let mut found = load::queues(&db, &names).await?;
         if self.left() > 0 {
             if self.facts.limit.is_some() {
                 self.facts.lock_store(&db, shared).await?;

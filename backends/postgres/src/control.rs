@@ -21,7 +21,8 @@ impl Verb for Control {
     const NAME: &'static str = "control";
     type Answer = Controlled;
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Controlled> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Controlled> {
+        let facts = tx.facts().await?;
         tx.act(&facts, self).await
     }
 }
@@ -70,8 +71,8 @@ impl Joined<'_> {
         if rows == 0 {
             return Ok(Controlled::Unchanged);
         }
-        if let Some(news) = self.news {
-            news.of_jobs();
+        if let Some(own) = self.own {
+            own.news.of_jobs();
         }
         Ok(Controlled::Done)
     }

@@ -67,7 +67,8 @@ impl Verb for EventClaimRequest {
     const NAME: &'static str = "claim events";
     type Answer = Vec<EventClaim>;
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Self::Answer> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
+        let facts = tx.facts().await?;
         self.check()?;
         let mut work = facts.work(tx.shared);
         let topics = self.topics.as_deref();
@@ -106,7 +107,8 @@ impl Verb for RenewRequest<EventFence> {
     const NAME: &'static str = "renew";
     type Answer = Vec<Renewal>;
 
-    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<Self::Answer> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
+        let mut facts = tx.facts().await?;
         tx.shared.limits.check_batch(Self::NAME, self.fences.len())?;
         let ids = sorted(self.fences.iter().map(|fence| fence.event()));
         let rows = facts.lock_free_events(&tx.db, tx.shared, &ids).await?;
@@ -131,7 +133,8 @@ impl Verb for [EventSettlement] {
     const NAME: &'static str = "settle";
     type Answer = Vec<Result<()>>;
 
-    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<Self::Answer> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
+        let mut facts = tx.facts().await?;
         tx.shared.limits.check_batch(Self::NAME, self.len())?;
         let ids = sorted(self.iter().map(|item| item.fence.event()));
         let rows = facts.lock_events(&tx.db, tx.shared, &ids).await?;

@@ -84,7 +84,8 @@ impl Verb for PutDocument {
     const NAME: &'static str = "put";
     type Answer = Document;
 
-    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<Document> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Document> {
+        let mut facts = tx.facts().await?;
         self.check(&tx.shared.limits)?;
         let found = tx.lock_document(&mut facts, &self.id).await?;
         let before = found.as_ref().map(|row| row.version);
@@ -99,7 +100,8 @@ impl Verb for DeleteDocument {
     const NAME: &'static str = "delete";
     type Answer = bool;
 
-    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<bool> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<bool> {
+        let mut facts = tx.facts().await?;
         let found = tx.lock_document(&mut facts, &self.id).await?;
         let before = found.as_ref().map(|row| row.version);
         let keep = tx.shared.limits.tombstone_ttl;
@@ -119,7 +121,8 @@ impl Verb for Get<'_> {
     const NAME: &'static str = "get";
     type Answer = Option<Document>;
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Self::Answer> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
+        let facts = tx.facts().await?;
         let read = |row: &tokio_postgres::Row| Columns::of(row).document();
         let found = tx.db.row(sql!("document_load"), named(self.0), read).await?;
         Ok(found.and_then(|row| records::document(row, facts.now)))
@@ -131,7 +134,8 @@ impl Verb for ListDocuments {
     const NAME: &'static str = "list";
     type Answer = DocumentPage;
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<DocumentPage> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<DocumentPage> {
+        let facts = tx.facts().await?;
         self.check()?;
         let values = Params::new()
             .one(self.namespace.as_str())

@@ -92,6 +92,14 @@ fn kind_of(code: &str) -> (ErrorKind, &'static str) {
     }
 }
 
+/// What the error of an insert of new rows is: one that is there came first.
+pub(crate) fn insert(error: tokio_postgres::Error) -> Error {
+    if error.code() == Some(&tokio_postgres::error::SqlState::UNIQUE_VIOLATION) {
+        return came_first().with_source(Told(error));
+    }
+    engine(error)
+}
+
 /// What the error of a commit is: unless the server said that it did not happen, nobody knows.
 pub(crate) fn commit(error: tokio_postgres::Error) -> Error {
     let class = error.code().map(|state| state.code().get(..2).unwrap_or("").to_owned());

@@ -2,6 +2,8 @@
 //! one of the store's. Sends no wake-up and commits nothing.
 
 use async_trait::async_trait;
+use futures_util::future::{try_join, try_join3};
+use leasehold_core::row::JobRow;
 use leasehold_core::rules::{EnqueueWants, Known, SettleWants, Work};
 use leasehold_core::{
     Enqueued, Error, ErrorKind, Fence, JobId, LostReason, NewEvent, NewJob, Progress, Published,
@@ -10,8 +12,10 @@ use leasehold_core::{
 
 use crate::error::{is_lost_race, named};
 use crate::load::{self, Facts, Shared};
+use crate::own::Own;
 use crate::statement::Db;
-use crate::write::{self, News};
+use crate::write::{self, Spared};
+use crate::{ends, marks};
 
 /// How often a verb is planned anew because another transaction came first.
 const PLANS_MAX: u32 = 5;
@@ -25,9 +29,8 @@ const PLANS_MAX: u32 = 5;
 pub struct Joined<'a> {
     pub(crate) db: Db<'a>,
     pub(crate) shared: &'a Shared,
-    /// The store's own transactions gather here whom to wake; a caller's has none, and each verb in
-    /// it a savepoint of its own.
-    pub(crate) news: Option<&'a News>,
+    /// The transaction where it is the store's own; in a caller's each verb has a savepoint.
+    pub(crate) own: Option<&'a Own<'a>>,
 }
 
 /// One verb: its name, what it answers, and what it does inside a transaction.
@@ -36,8 +39,9 @@ pub(crate) trait Verb: Send + Sync {
     const NAME: &'static str;
     type Answer: Send;
 
-    /// Decides and writes; the facts are the transaction's.
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Self::Answer>;
+    /// Gets the facts, with which the transaction begins, decides and writes. What else it reads or locks
+    /// first is sent along with the facts.
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer>;
 }
 
 impl Joined<'_> {
@@ -85,8 +89,30 @@ impl Joined<'_> {
 
     /// Writes what a verb decided.
     pub(crate) async fn write(&self, work: Work) -> Result<()> {
+        self.write_sparing(work, &Spared::default()).await
+    }
+
+    /// Writes what a verb decided, without what it knows to be needless.
+    pub(crate) async fn write_sparing(&self, work: Work, spared: &Spared) -> Result<()> {
         let now = work.now();
-        write::changes(&self.db, self.news, now, &mut work.into_changes()).await
+        write::changes(self, spared, now, &mut work.into_changes()).await
+    }
+
+    /// Gets the facts and some jobs' rows, locked; the facts are those after the locks.
+    async fn facts_and(&self, ids: &[JobId]) -> Result<(Facts, Vec<JobRow>)> {
+        let locked = load::lock_jobs(&self.db, self.shared, ids);
+        let (mut facts, locked) = try_join(self.facts(), locked).await?;
+        let rows = facts.take_in(locked);
+        Ok((facts, rows))
+    }
+
+    /// Gets the facts; the store's own transaction begins with that.
+    pub(crate) async fn facts(&self) -> Result<Facts> {
+        let facts = Facts::load(&self.db, self.shared);
+        match self.own {
+            Some(own) => try_join(own.begin(), facts).await.map(|((), facts)| facts),
+            None => facts.await,
+        }
     }
 
     /// Runs a verb: facts first, whole or not at all, errors under the verb's name.
@@ -95,7 +121,7 @@ impl Joined<'_> {
         for _ in 1..PLANS_MAX {
             match &answer {
                 // The store's own transactions are run again as a whole.
-                Err(error) if self.news.is_none() && is_lost_race(error) => {}
+                Err(error) if self.own.is_none() && is_lost_race(error) => {}
                 _ => break,
             }
             answer = self.whole(verb).await;
@@ -104,14 +130,11 @@ impl Joined<'_> {
     }
 
     async fn whole<V: Verb + ?Sized>(&self, verb: &V) -> Result<V::Answer> {
-        if self.news.is_some() {
-            return verb.on(self, Facts::load(&self.db, self.shared).await?).await;
+        if self.own.is_some() {
+            return verb.on(self).await;
         }
         self.db.batch("savepoint", "savepoint leasehold_verb").await?;
-        let answer = match Facts::load(&self.db, self.shared).await {
-            Ok(facts) => verb.on(self, facts).await,
-            Err(error) => Err(error),
-        };
+        let answer = verb.on(self).await;
         let end = match &answer {
             Ok(_) => "release savepoint leasehold_verb",
             Err(_) => "rollback to savepoint leasehold_verb; release savepoint leasehold_verb",
@@ -126,13 +149,30 @@ impl Verb for [NewJob] {
     const NAME: &'static str = "enqueue";
     type Answer = Vec<Result<Enqueued>>;
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Self::Answer> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
+        let limits = &tx.shared.limits;
+        let fit =
+            self.len() <= limits.batch_max && self.iter().all(|job| job.check(limits).is_ok());
+        // What does not fit is refused below, before anything is asked about it.
+        let wants = if fit { EnqueueWants::of(self) } else { EnqueueWants::default() };
+        let known = load::known(&tx.db, &wants);
+        let (facts, known) = match tx.own {
+            Some(_) => {
+                let lock = marks::lock(&tx.db);
+                let (facts, (), known) = try_join3(tx.facts(), lock, known).await?;
+                (facts, known)
+            }
+            // A caller's transaction may go on for long, and may have nothing new.
+            None => try_join(tx.facts(), known).await?,
+        };
+        let queues = known.queue_logs.keys().cloned().collect();
+        let spared = Spared { marks_locked: tx.own.is_some(), queues, ..Spared::default() };
         let mut work = facts.work(tx.shared);
         work.check_new_jobs(self)?;
-        work.load_known(load::known(&tx.db, &EnqueueWants::of(self)).await?);
+        work.load_known(known);
         let hints = &tx.shared.hints;
         let answers = self.iter().map(|job| work.enqueue(job, hints)).collect();
-        tx.write(work).await?;
+        tx.write_sparing(work, &spared).await?;
         Ok(answers)
     }
 }
@@ -142,15 +182,16 @@ impl Verb for [NewEvent] {
     const NAME: &'static str = "publish";
     type Answer = Vec<Published>;
 
-    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<Self::Answer> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
         let wants = SettleWants::of_events(self);
-        let (mut work, before) = load::wants(&tx.db, tx.shared, &mut facts, &wants).await?;
+        let (facts, rows) = tx.facts_and(&wants.jobs).await?;
+        let (mut work, before) = load::wants(&tx.db, tx.shared, &facts, &wants, rows).await?;
         let mut known = Known::default();
         known.events = before;
         work.publish(self)?;
         let now = work.now();
         let mut changes = work.into_changes();
-        write::changes(&tx.db, tx.news, now, &mut changes).await?;
+        write::changes(tx, &Spared::default(), now, &mut changes).await?;
         Ok(Work::published(self, &changes.events_new, &known))
     }
 }
@@ -160,10 +201,11 @@ impl Verb for [Progress] {
     const NAME: &'static str = "progress";
     type Answer = Vec<Result<()>>;
 
-    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<Self::Answer> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
         tx.shared.limits.check_batch(Self::NAME, self.len())?;
         let wants = SettleWants::of_progress(self);
-        let (mut work, _) = load::wants(&tx.db, tx.shared, &mut facts, &wants).await?;
+        let (facts, rows) = tx.facts_and(&wants.jobs).await?;
+        let (mut work, _) = load::wants(&tx.db, tx.shared, &facts, &wants, rows).await?;
         let answers = self.iter().map(|report| work.progress(report)).collect();
         tx.write(work).await?;
         Ok(answers)
@@ -175,12 +217,14 @@ impl Verb for [Settlement] {
     const NAME: &'static str = "settle";
     type Answer = Vec<Result<Settled>>;
 
-    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<Self::Answer> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
         tx.shared.limits.check_batch(Self::NAME, self.len())?;
         let wants = SettleWants::of(self);
-        let (mut work, _) = load::wants(&tx.db, tx.shared, &mut facts, &wants).await?;
+        let (facts, rows) = tx.facts_and(&wants.jobs).await?;
+        let spared = Spared { before: ends::before(&rows), ..Spared::default() };
+        let (mut work, _) = load::wants(&tx.db, tx.shared, &facts, &wants, rows).await?;
         let answers = self.iter().map(|item| work.settle(item)).collect();
-        tx.write(work).await?;
+        tx.write_sparing(work, &spared).await?;
         Ok(answers)
     }
 }
@@ -190,10 +234,12 @@ impl Verb for RenewRequest {
     const NAME: &'static str = "renew";
     type Answer = Vec<Renewal>;
 
-    async fn on(&self, tx: &Joined<'_>, mut facts: Facts) -> Result<Self::Answer> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
         tx.shared.limits.check_batch(Self::NAME, self.fences.len())?;
         let ids = sorted(self.fences.iter().map(|fence| fence.job()));
-        let rows = facts.lock_free_jobs(&tx.db, tx.shared, &ids).await?;
+        let free = load::lock_free_jobs(&tx.db, tx.shared, &ids);
+        let (mut facts, free) = try_join(tx.facts(), free).await?;
+        let rows = facts.take_in(free);
         let mut work = facts.work(tx.shared);
         load::hand_over(&tx.db, &mut work, &ids, rows).await?;
         let absent: Vec<JobId> = ids.iter().copied().filter(|id| work.job(*id).is_none()).collect();

@@ -58,8 +58,14 @@ pub(crate) struct Facts {
 
 impl Facts {
     pub(crate) async fn load(db: &Db<'_>, shared: &Shared) -> Result<Self> {
-        let store = store(db, shared, sql!("load_store"));
-        let ((epoch, limit, now), lifecycles) = try_join(store, lifecycles(db, shared)).await?;
+        let found = db.row(sql!("load_store"), Params::new().one(shared.manual_now()), |row| {
+            let mut columns = Columns::of(row);
+            let epoch = Epoch::new(columns.raw()?)?;
+            Ok((epoch, columns.maybe_number()?, columns.time()?, columns.raw()?))
+        });
+        let gone = || corrupt("the store's row is gone");
+        let (epoch, limit, now, stamp): (_, _, _, String) = found.await?.ok_or_else(gone)?;
+        let lifecycles = lifecycles_of(db, shared, stamp).await?;
         Ok(Self { now, epoch, limit, lifecycles })
     }
 
@@ -70,7 +76,12 @@ impl Facts {
 
     /// Locks the store's row, and goes on from what it says after the wait.
     pub(crate) async fn lock_store(&mut self, db: &Db<'_>, shared: &Shared) -> Result<()> {
-        let (epoch, limit, now) = store(db, shared, sql!("lock_store")).await?;
+        let found = db.row(sql!("lock_store"), Params::new().one(shared.manual_now()), |row| {
+            let mut columns = Columns::of(row);
+            Ok((Epoch::new(columns.raw()?)?, columns.maybe_number()?, columns.time()?))
+        });
+        let gone = || corrupt("the store's row is gone");
+        let (epoch, limit, now) = found.await?.ok_or_else(gone)?;
         (self.epoch, self.limit, self.now) = (epoch, limit, self.now.max(now));
         Ok(())
     }
@@ -95,49 +106,12 @@ impl Facts {
         Ok(queues)
     }
 
-    /// Rows by id, locked; the time and the epoch are the last lock's.
-    async fn lock<T>(
-        &mut self,
-        db: &Db<'_>,
-        shared: &Shared,
-        (sql, ids): (Sql, Params),
-        read: impl Fn(&mut Columns<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        let found = db.rows(sql, ids.one(shared.manual_now()), |row| {
-            let mut columns = Columns::of(row);
-            Ok((read(&mut columns)?, columns.time()?, Epoch::new(columns.raw()?)?))
-        });
-        let mut rows = Vec::new();
-        for (row, now, epoch) in found.await? {
+    /// Takes in what a lock told: the time and the epoch are the last lock's.
+    pub(crate) fn take_in<T>(&mut self, locked: Locked<T>) -> Vec<T> {
+        if let Some((now, epoch)) = locked.after {
             (self.now, self.epoch) = (self.now.max(now), epoch);
-            rows.push(row);
         }
-        Ok(rows)
-    }
-
-    /// Job rows by id, locked after a wait.
-    pub(crate) async fn lock_jobs(
-        &mut self,
-        db: &Db<'_>,
-        shared: &Shared,
-        ids: &[JobId],
-    ) -> Result<Vec<JobRow>> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let wanted = (sql!("lock_jobs"), Params::new().many(ids.iter().copied()));
-        self.lock(db, shared, wanted, |columns| columns.job()).await
-    }
-
-    /// Job rows by id, locked where they are free.
-    pub(crate) async fn lock_free_jobs(
-        &mut self,
-        db: &Db<'_>,
-        shared: &Shared,
-        ids: &[JobId],
-    ) -> Result<Vec<JobRow>> {
-        let wanted = (sql!("lock_jobs_free"), Params::new().many(ids.iter().copied()));
-        self.lock(db, shared, wanted, |columns| columns.job()).await
+        locked.rows
     }
 
     /// Event rows by id, locked after a wait.
@@ -147,8 +121,9 @@ impl Facts {
         shared: &Shared,
         ids: &[EventId],
     ) -> Result<Vec<EventRow>> {
-        let wanted = (sql!("lock_events"), Params::new().many(ids.iter().copied()));
-        self.lock(db, shared, wanted, |columns| columns.event()).await
+        let ids = Params::new().many(ids.iter().copied());
+        let found = lock(db, shared, (sql!("lock_events"), ids), |columns| columns.event());
+        Ok(self.take_in(found.await?))
     }
 
     /// Event rows by id, locked where they are free.
@@ -158,24 +133,69 @@ impl Facts {
         shared: &Shared,
         ids: &[EventId],
     ) -> Result<Vec<EventRow>> {
-        let wanted = (sql!("lock_events_free"), Params::new().many(ids.iter().copied()));
-        self.lock(db, shared, wanted, |columns| columns.event()).await
+        let ids = Params::new().many(ids.iter().copied());
+        let found = lock(db, shared, (sql!("lock_events_free"), ids), |columns| columns.event());
+        Ok(self.take_in(found.await?))
     }
 }
 
-async fn store(db: &Db<'_>, shared: &Shared, sql: Sql) -> Result<(Epoch, Option<u32>, Timestamp)> {
-    let found = db.row(sql, Params::new().one(shared.manual_now()), |row| {
+/// Locked rows, and the time and the epoch after the last lock.
+#[derive(Debug)]
+pub(crate) struct Locked<T> {
+    rows: Vec<T>,
+    after: Option<(Timestamp, Epoch)>,
+}
+
+async fn lock<T>(
+    db: &Db<'_>,
+    shared: &Shared,
+    (sql, ids): (Sql, Params),
+    read: impl Fn(&mut Columns<'_>) -> Result<T>,
+) -> Result<Locked<T>> {
+    let mut after: Option<(Timestamp, Epoch)> = None;
+    let found = db.rows(sql, ids.one(shared.manual_now()), |row| {
         let mut columns = Columns::of(row);
-        Ok((Epoch::new(columns.raw()?)?, columns.maybe_number()?, columns.time()?))
+        let (row, now) = (read(&mut columns)?, columns.time()?);
+        let now = after.map_or(now, |(before, _)| before.max(now));
+        after = Some((now, Epoch::new(columns.raw()?)?));
+        Ok(row)
     });
-    found.await?.ok_or_else(|| corrupt("the store's row is gone"))
+    let rows = found.await?;
+    Ok(Locked { rows, after })
+}
+
+/// Job rows by id, locked after a wait.
+pub(crate) async fn lock_jobs(
+    db: &Db<'_>,
+    shared: &Shared,
+    ids: &[JobId],
+) -> Result<Locked<JobRow>> {
+    if ids.is_empty() {
+        return Ok(Locked { rows: Vec::new(), after: None });
+    }
+    let wanted = (sql!("lock_jobs"), Params::new().many(ids.iter().copied()));
+    lock(db, shared, wanted, |columns| columns.job()).await
+}
+
+/// Job rows by id, locked where they are free.
+pub(crate) async fn lock_free_jobs(
+    db: &Db<'_>,
+    shared: &Shared,
+    ids: &[JobId],
+) -> Result<Locked<JobRow>> {
+    let wanted = (sql!("lock_jobs_free"), Params::new().many(ids.iter().copied()));
+    lock(db, shared, wanted, |columns| columns.job()).await
 }
 
 /// The registered lifecycles, parsed again only when the table has changed.
 pub(crate) async fn lifecycles(db: &Db<'_>, shared: &Shared) -> Result<Arc<Lifecycles>> {
     let stamp: Option<String> =
         db.row(sql!("load_lifecycle_stamp"), Params::new(), |row| Columns::of(row).raw()).await?;
-    let stamp = stamp.unwrap_or_default();
+    lifecycles_of(db, shared, stamp.unwrap_or_default()).await
+}
+
+/// The lifecycles of a stamp.
+async fn lifecycles_of(db: &Db<'_>, shared: &Shared, stamp: String) -> Result<Arc<Lifecycles>> {
     let cached = || shared.lifecycles.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((known, parsed)) = &*cached()
         && *known == stamp
@@ -216,7 +236,7 @@ pub(crate) async fn on_jobs(
     facts: &mut Facts,
     ids: &[JobId],
 ) -> Result<Work> {
-    let rows = facts.lock_jobs(db, shared, ids).await?;
+    let rows = facts.take_in(lock_jobs(db, shared, ids).await?);
     let mut work = facts.work(shared);
     hand_over(db, &mut work, ids, rows).await?;
     Ok(work)
@@ -226,10 +246,12 @@ pub(crate) async fn on_jobs(
 pub(crate) async fn wants(
     db: &Db<'_>,
     shared: &Shared,
-    facts: &mut Facts,
+    facts: &Facts,
     wants: &SettleWants,
+    rows: Vec<JobRow>,
 ) -> Result<(Work, BTreeMap<EventId, KnownEvent>)> {
-    let mut work = on_jobs(db, shared, facts, &wants.jobs).await?;
+    let mut work = facts.work(shared);
+    hand_over(db, &mut work, &wants.jobs, rows).await?;
     let (mut known, events) =
         try_join(known(db, &wants.enqueue), known_events(db, &wants.events)).await?;
     known.events.clone_from(&events);

@@ -82,15 +82,21 @@ pub(crate) fn lock_name(schema: &Schema) -> String {
     format!("leasehold low_water {}", schema.name())
 }
 
+/// Takes the shared lock under which marks are added.
+pub(crate) async fn lock(db: &Db<'_>) -> Result<()> {
+    let name = lock_name(db.schema);
+    db.execute(sql!("lock_marks"), Params::new().one(name)).await.map(|_| ())
+}
+
 /// Names the lock in a statement.
-fn lock(schema: &Schema) -> String {
+fn lock_of(schema: &Schema) -> String {
     // The name is letters, digits and `_`.
     format!("hashtextextended('{}', 0)", lock_name(schema))
 }
 
 /// Adds the marks of rows that become claimable. Sent along with the rows: the lock comes first, so
 /// that the statement after it sees every rise.
-pub(crate) async fn add(db: &Db<'_>, changes: &Changes) -> Result<()> {
+pub(crate) async fn add(db: &Db<'_>, changes: &Changes, locked: bool) -> Result<()> {
     let new = changes.jobs_new.iter().map(|(row, _)| row);
     let mut first: BTreeMap<(&QueueName, i16), Timestamp> = BTreeMap::new();
     let claimable = |row: &&JobRow| row.state == State::Waiting && !row.held;
@@ -101,12 +107,15 @@ pub(crate) async fn add(db: &Db<'_>, changes: &Changes) -> Result<()> {
     if first.is_empty() {
         return Ok(());
     }
-    let lock = format!("select pg_advisory_xact_lock_shared({})", lock(db.schema));
     let values = Params::new()
         .many(first.keys().map(|(queue, _)| queue.as_str()))
         .many(first.keys().map(|(_, priority)| *priority))
         .many(first.values().copied());
-    try_join(db.batch("lock_marks", &lock), db.execute(sql!("add_marks"), values)).await.map(|_| ())
+    let added = db.execute(sql!("add_marks"), values);
+    if locked {
+        return added.await.map(|_| ());
+    }
+    try_join(lock(db), added).await.map(|_| ())
 }
 
 impl PostgresStore {
@@ -142,7 +151,7 @@ impl PostgresStore {
         let begin = format!(
             "begin isolation level read committed; set local lock_timeout = '20ms'; set local jit = off; \
              set local synchronous_commit = off; select pg_advisory_xact_lock({})",
-            lock(self.schema())
+            lock_of(self.schema())
         );
         let raise = async {
             db.batch("begin", &begin).await?;

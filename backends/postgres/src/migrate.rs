@@ -45,7 +45,7 @@ async fn apply(target: &Target, pools: &Pools, known: &[Migration]) -> Result<()
     // Whatever a role or database has as its default: what is missing is asked again after the lock.
     let committed = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
     let begun = committed.start().await.map_err(crate::error::engine)?;
-    let db = Db::own(&begun, schema, false);
+    let db = Db::caller(&begun, schema);
     let mut todo = missing(&db, known).await?;
     if todo.is_empty() && is_registered(&db).await? {
         return statement::commit(begun).await;

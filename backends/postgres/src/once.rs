@@ -7,7 +7,6 @@ use leasehold_core::{Once, Remembered, Result};
 use crate::bind::Params;
 use crate::error::came_first;
 use crate::joined::{Joined, Verb};
-use crate::load::Facts;
 use crate::row::Columns;
 use crate::statement::sql;
 
@@ -26,7 +25,8 @@ impl Verb for Once {
     const NAME: &'static str = "once";
     type Answer = Remembered;
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Remembered> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Remembered> {
+        let facts = tx.facts().await?;
         self.check(&tx.shared.limits)?;
         let name = Params::new().one(self.scope.as_str()).one(self.key.as_str());
         let slot = (self.scope.clone(), self.key.clone());

@@ -5,7 +5,9 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    Client, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime,
+};
 use futures_util::Stream;
 use futures_util::stream::poll_fn;
 use leasehold_core::{Error, ErrorKind, Result};
@@ -20,6 +22,12 @@ const WAIT: Duration = Duration::from_secs(30);
 const SETTLING: usize = 2;
 /// Connections of the heartbeats' lane: a beat waits for no row, so one after the other is enough.
 const BEATING: usize = 1;
+
+/// What holds in the store's own transactions. Plans of big arrays look dear to the server's compiler,
+/// which then costs more than the statement.
+pub(crate) const SETTINGS: &str = "set local lock_timeout = '30s'; set local jit = off";
+/// The same for a connection that is the store's alone.
+const LASTING: &str = "set lock_timeout = '30s'; set jit = off";
 
 /// What a single connection hears from its server; it works only while this is polled.
 pub(crate) type Messages =
@@ -77,10 +85,17 @@ fn pool(target: &Target, size: usize) -> Result<Pool> {
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(WAIT))
         .create_timeout(Some(WAIT))
-        .recycle_timeout(Some(WAIT))
-        .build();
+        .recycle_timeout(Some(WAIT));
+    let pool = if target.behind_pooler { pool } else { pool.post_create(lasting_settings()) };
+    let pool = pool.build();
     pool.map_err(|error| {
         Error::new(ErrorKind::Unavailable, "open", "the pool cannot be made").with_source(error)
+    })
+}
+
+fn lasting_settings() -> Hook {
+    Hook::async_fn(|client, _| {
+        Box::pin(async move { client.batch_execute(LASTING).await.map_err(HookError::Backend) })
     })
 }
 

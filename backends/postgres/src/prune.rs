@@ -20,7 +20,8 @@ impl Verb for PruneRequest {
     const NAME: &'static str = "prune";
     type Answer = Pruned;
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Pruned> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Pruned> {
+        let facts = tx.facts().await?;
         self.check()?;
         let db = &tx.db;
         let until = |at: Timestamp| Params::new().one(at).one(self.limit);

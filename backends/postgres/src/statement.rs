@@ -34,8 +34,10 @@ pub(crate) fn hook(_name: &'static str) {
 enum On<'a> {
     /// A caller's transaction, which may be behind any pooler: nothing is left prepared.
     Caller(&'a Transaction<'a>),
-    /// A transaction on a connection of the store's, statements prepared once.
-    Own(&'a deadpool_postgres::Transaction<'a>),
+    /// A connection of the store's inside a transaction, statements prepared once.
+    Own(&'a deadpool_postgres::Client),
+    /// The same behind a pooler: nothing is left prepared.
+    Pooled(&'a deadpool_postgres::Client),
     /// A connection outside any transaction, for wake-ups.
     Plain(&'a Client),
 }
@@ -59,13 +61,13 @@ impl<'a> Db<'a> {
         Self { on: On::Caller(tx), schema }
     }
 
-    /// A transaction of the store's; `prepares` unless a pooler may stand between.
+    /// A connection of the store's inside a transaction; `prepares` unless a pooler may stand between.
     pub(crate) fn own(
-        tx: &'a deadpool_postgres::Transaction<'a>,
+        client: &'a deadpool_postgres::Client,
         schema: &'a Schema,
         prepares: bool,
     ) -> Self {
-        Self { on: if prepares { On::Own(tx) } else { On::Caller(tx) }, schema }
+        Self { on: if prepares { On::Own(client) } else { On::Pooled(client) }, schema }
     }
 
     /// A connection outside any transaction.
@@ -78,24 +80,35 @@ impl<'a> Db<'a> {
     fn hook(&self, name: &'static str) {
         match self.on {
             On::Plain(_) => {}
-            On::Caller(_) | On::Own(_) => hook(name),
+            On::Caller(_) | On::Own(_) | On::Pooled(_) => hook(name),
         }
     }
 
     /// Runs a statement that gives no rows; how many it changed.
     pub(crate) async fn execute(&self, sql: Sql, params: Params) -> Result<u64> {
+        self.changed(sql, params).await.map_err(engine)
+    }
+
+    /// Runs an insert of rows that are new unless another transaction came first; only in a transaction
+    /// of the store's own, which its error ends.
+    pub(crate) async fn insert(&self, sql: Sql, params: Params) -> Result<()> {
+        self.changed(sql, params).await.map(|_| ()).map_err(error::insert)
+    }
+
+    async fn changed(&self, sql: Sql, params: Params) -> Result<u64, tokio_postgres::Error> {
         let text = self.schema.statement(sql.name, sql.text);
         self.hook(sql.name);
         let changed = match self.on {
             On::Caller(tx) => tx.execute_typed(&text, &params.typed()).await,
             On::Plain(client) => client.execute_typed(&text, &params.typed()).await,
+            On::Pooled(client) => client.execute_typed(&text, &params.typed()).await,
             On::Own(tx) => match tx.prepare_typed_cached(&text, params.kinds()).await {
                 Ok(prepared) => tx.execute(&prepared, &params.values()).await,
                 Err(error) => Err(error),
             },
         };
         self.hook(sql.name);
-        changed.map_err(engine)
+        changed
     }
 
     /// Runs a statement to its last row.
@@ -110,6 +123,7 @@ impl<'a> Db<'a> {
         let found = match self.on {
             On::Caller(tx) => tx.query_typed(&text, &params.typed()).await,
             On::Plain(client) => client.query_typed(&text, &params.typed()).await,
+            On::Pooled(client) => client.query_typed(&text, &params.typed()).await,
             On::Own(tx) => match tx.prepare_typed_cached(&text, params.kinds()).await {
                 Ok(prepared) => tx.query(&prepared, &params.values()).await,
                 Err(error) => Err(error),
@@ -135,7 +149,7 @@ impl<'a> Db<'a> {
         let found = match self.on {
             On::Caller(tx) => tx.query_typed(text, &[]).await,
             On::Plain(client) => client.query_typed(text, &[]).await,
-            On::Own(tx) => tx.query_typed(text, &[]).await,
+            On::Own(client) | On::Pooled(client) => client.query_typed(text, &[]).await,
         };
         found.map_err(engine)
     }
@@ -146,14 +160,14 @@ impl<'a> Db<'a> {
         let done = match self.on {
             On::Caller(tx) => tx.batch_execute(text).await,
             On::Plain(client) => client.batch_execute(text).await,
-            On::Own(tx) => tx.batch_execute(text).await,
+            On::Own(client) | On::Pooled(client) => client.batch_execute(text).await,
         };
         self.hook(name);
         done.map_err(engine)
     }
 }
 
-/// Commits a transaction of the store's.
+/// Commits a transaction of the driver's own sort.
 pub(crate) async fn commit(tx: deadpool_postgres::Transaction<'_>) -> Result<()> {
     hook("commit");
     let done = tx.commit().await;

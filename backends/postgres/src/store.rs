@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deadpool_postgres::Client;
-use futures_util::future::join;
 use leasehold_core::rules::Ids;
 use leasehold_core::{
     Claim, ClaimRequest, Control, Controlled, Enqueued, Error, ErrorKind, EventClaim,
@@ -23,19 +22,16 @@ use crate::load::Shared;
 use crate::marks::Marks;
 use crate::notify::Wakes;
 use crate::open::Target;
+use crate::own::Own;
 use crate::pool::{Lane, Pools};
 use crate::schema::Schema;
-use crate::statement::{self, Db, hook};
-use crate::write::News;
+use crate::statement::Db;
 use crate::{find, migrate, stats};
 
 /// How often a transaction of the store's is run again.
 const RESTARTS_MAX: u32 = 8;
 /// How many connections in a row may turn out to be dead: a whole pool after a server's restart.
 const DEAD_MAX: usize = 20;
-/// Holds in the store's own transactions only. Plans of big arrays look dear to the server's
-/// compiler, which then costs more than the statement.
-const SETTINGS: &str = "set local lock_timeout = '30s'; set local jit = off";
 
 /// A store in a PostgreSQL database, for any number of nodes.
 #[derive(Clone, Debug)]
@@ -118,7 +114,7 @@ impl PostgresStore {
     /// very first job of a queue, who enqueue to that queue.
     pub fn join<'a>(&'a self, tx: &'a Transaction<'a>) -> Joined<'a> {
         let shared = &self.0.shared;
-        Joined { db: Db::caller(tx, &shared.schema), shared, news: None }
+        Joined { db: Db::caller(tx, &shared.schema), shared, own: None }
     }
 
     /// How many connections the verbs share; the lanes of settlements and heartbeats come on top.
@@ -178,22 +174,18 @@ impl PostgresStore {
     async fn attempt<V: Verb + ?Sized>(&self, lane: Lane, verb: &V) -> Result<V::Answer, Failed> {
         let Inner { shared, target, pools, .. } = &*self.0;
         let failed = |error| Failed { error, begun: true };
-        let mut client = pools.take(lane).await.map_err(failed)?;
-        let begun = begin(&mut client).await.map_err(|error| Failed { error, begun: false })?;
-        let news = News::default();
-        let db = Db::own(&begun, &shared.schema, !target.behind_pooler);
-        let joined = Joined { db, shared, news: Some(&news) };
-        // Both are on the wire before either is answered.
-        let (set, answer) = join(begun.batch_execute(SETTINGS), joined.run(verb)).await;
-        match set.map_err(engine).and(answer) {
+        let client = pools.take(lane).await.map_err(failed)?;
+        let own = Own::on(&client, target.behind_pooler);
+        let db = Db::own(&client, &shared.schema, !target.behind_pooler);
+        match (Joined { db, shared, own: Some(&own) }).run(verb).await {
             Ok(answer) => {
-                statement::commit(begun).await.map_err(failed)?;
-                news.send(&shared.hints);
+                own.commit().await.map_err(failed)?.send(&shared.hints);
                 Ok(answer)
             }
             Err(error) => {
-                let _lost_connections_roll_back_too = begun.rollback().await;
-                Err(failed(error))
+                let begun = own.has_begun();
+                own.roll_back().await;
+                Err(Failed { error, begun })
             }
         }
     }
@@ -225,16 +217,8 @@ impl PostgresStore {
     /// A transaction that looks around: its statements are planned anew for their values, since a plan
     /// for any filter would read whole tables.
     pub(crate) fn db<'a>(&'a self, begun: &'a deadpool_postgres::Transaction<'a>) -> Db<'a> {
-        Db::own(begun, &self.0.shared.schema, false)
+        Db::caller(begun, &self.0.shared.schema)
     }
-}
-
-async fn begin(client: &mut Client) -> Result<deadpool_postgres::Transaction<'_>> {
-    hook("begin");
-    let begun =
-        client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await;
-    hook("begin");
-    begun.map_err(engine)
 }
 
 /// Begins a transaction that only reads, as of one instant.

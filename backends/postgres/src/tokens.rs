@@ -7,7 +7,6 @@ use leasehold_core::{Result, Take, Taken};
 use crate::bind::Params;
 use crate::error::came_first;
 use crate::joined::{Joined, Verb};
-use crate::load::Facts;
 use crate::row::Columns;
 use crate::statement::sql;
 
@@ -26,7 +25,8 @@ impl Verb for Take {
     const NAME: &'static str = "take";
     type Answer = Taken;
 
-    async fn on(&self, tx: &Joined<'_>, facts: Facts) -> Result<Taken> {
+    async fn on(&self, tx: &Joined<'_>) -> Result<Taken> {
+        let facts = tx.facts().await?;
         self.check()?;
         let values = Params::new().one(self.bucket.as_str()).one(tx.shared.manual_now());
         let found = tx.db.row(sql!("tokens_load"), values, |row| {

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering as Memory};
 
 use futures_util::future::{try_join, try_join5};
 use leasehold_core::row::{
-    DeadLetterRow, EventRow, JobRow, KeyRow, Lease, OutcomePatch, QueueRow, RequestRow,
-    TransitionRow,
+    DeadLetterRow, EventRow, JobRow, KeyRow, Lease, OutcomePatch, QueueRow, TransitionRow,
 };
 use leasehold_core::rules::Changes;
 use leasehold_core::{
@@ -17,9 +16,10 @@ use leasehold_core::{
 
 use crate::bind::Params;
 use crate::error::{came_first, corrupt};
+use crate::joined::Joined;
 use crate::row::Columns;
 use crate::statement::{Db, sql};
-use crate::{audit, marks, subject};
+use crate::{audit, ends, marks, new_jobs, subject};
 
 /// Which waiters the writes of one transaction are news for.
 #[derive(Debug, Default)]
@@ -61,30 +61,43 @@ impl News {
     }
 }
 
+/// What a verb has done already or knows to be there, so that its writes can spare it.
+#[derive(Debug, Default)]
+pub(crate) struct Spared {
+    /// Whether the lock of the low-water marks is held.
+    pub(crate) marks_locked: bool,
+    /// Queues that exist.
+    pub(crate) queues: Vec<QueueName>,
+    /// Rows as they were locked.
+    pub(crate) before: ends::Before,
+}
+
 /// Writes everything; new events get their sequence numbers here. What does not wait for another's
 /// answer is sent along with it.
 ///
 /// # Errors
 /// The error of a lost race when a key or new id is taken by now: nothing may stay written.
 pub(crate) async fn changes(
-    db: &Db<'_>,
-    news: Option<&News>,
+    tx: &Joined<'_>,
+    spared: &Spared,
     now: Timestamp,
     changes: &mut Changes,
 ) -> Result<()> {
-    if let Some(news) = news {
-        news.note(changes, now);
+    if let Some(own) = tx.own {
+        own.news.note(changes, now);
     }
+    let db = &tx.db;
+    changes.queues.retain(|queue| !spared.queues.contains(queue));
     changes.jobs_new.sort_unstable_by_key(|(row, _)| row.id);
     try_join(
         try_join5(
-            marks::add(db, changes),
+            marks::add(db, changes, spared.marks_locked),
             keys(db, &changes.keys, now),
             subject::mark(db, &changes.subjects),
             make_queues(db, &changes.queues, now),
-            new_jobs(db, &changes.jobs_new),
+            new_jobs::insert(tx, &changes.jobs_new),
         ),
-        try_join(jobs(db, &changes.jobs), outcomes(db, &changes.outcomes)),
+        try_join(jobs(db, now, &changes.jobs, spared), outcomes(db, &changes.outcomes)),
     )
     .await?;
     number_events(db, changes).await?;
@@ -99,7 +112,7 @@ pub(crate) async fn changes(
     .map(|_| ())
 }
 
-fn all(written: u64, rows: usize) -> bool {
+pub(crate) fn all(written: u64, rows: usize) -> bool {
     u64::try_from(rows).is_ok_and(|rows| rows == written)
 }
 
@@ -144,7 +157,10 @@ pub(crate) async fn make_queues(db: &Db<'_>, names: &[QueueName], now: Timestamp
 }
 
 /// Adds the four columns of a lease.
-fn lease<'r>(values: Params, leases: impl Iterator<Item = Option<&'r Lease>> + Clone) -> Params {
+pub(crate) fn lease<'r>(
+    values: Params,
+    leases: impl Iterator<Item = Option<&'r Lease>> + Clone,
+) -> Params {
     values
         .many(leases.clone().map(|lease| lease.map(|lease| lease.worker)))
         .many(leases.clone().map(|lease| lease.map(|lease| lease.expires_at)))
@@ -152,58 +168,9 @@ fn lease<'r>(values: Params, leases: impl Iterator<Item = Option<&'r Lease>> + C
         .many(leases.map(|lease| lease.map(|lease| lease.length.as_millis())))
 }
 
-async fn new_jobs(db: &Db<'_>, rows: &[(JobRow, RequestRow)]) -> Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let jobs = || rows.iter().map(|(row, _)| row);
-    let values = Params::new()
-        .many(jobs().map(|row| row.id))
-        .many(jobs().map(|row| row.queue.as_str()))
-        .many(jobs().map(|row| row.kind.as_str()))
-        .many(jobs().map(|row| row.lifecycle.as_str()))
-        .many(jobs().map(|row| row.revision))
-        .many(jobs().map(|row| row.state.as_str()))
-        .many(jobs().map(|row| row.stage))
-        .many(jobs().map(|row| row.priority))
-        .many(jobs().map(|row| row.run_at))
-        .many(jobs().map(|row| row.held))
-        .many(jobs().map(|row| row.again))
-        .many(jobs().map(|row| row.log))
-        .many(jobs().map(|row| row.attempts))
-        .many(jobs().map(|row| row.attempts_max))
-        .many(jobs().map(|row| row.executions))
-        .many(jobs().map(|row| row.version))
-        .many(jobs().map(|row| row.claim))
-        .many(jobs().map(|row| row.last_verdict.map(|kind| kind.as_str())));
-    let values = lease(values, jobs().map(|row| row.lease.as_ref()))
-        .many(jobs().map(|row| row.step))
-        .many(jobs().map(|row| row.cancel_requested))
-        .many(jobs().map(|row| row.transition_seq))
-        .many(jobs().map(|row| row.event_seq))
-        .many(jobs().map(|row| row.created_at))
-        .many(jobs().map(|row| row.updated_at))
-        .many(jobs().map(|row| row.started_at))
-        .many(jobs().map(|row| row.finished_at));
-    let values = request(values, rows.iter().map(|(_, request)| request));
-    let written = db.execute(sql!("insert_job"), values).await?;
-    if all(written, rows.len()) { Ok(()) } else { Err(came_first()) }
-}
-
-/// Adds the columns of what was asked for.
-fn request<'r>(values: Params, rows: impl Iterator<Item = &'r RequestRow> + Clone) -> Params {
-    values
-        .many(rows.clone().map(|row| &row.payload))
-        .many(rows.clone().map(|row| &row.hash))
-        .many(rows.clone().map(|row| row.scope.as_str()))
-        .many(rows.clone().map(|row| row.key.as_ref().map(|key| key.as_str())))
-        .many(rows.clone().map(|row| row.subject.as_ref().map(|subject| subject.name.as_str())))
-        .many(rows.clone().map(|row| row.subject.as_ref().map(|subject| subject.version)))
-        .many(rows.map(|row| row.traceparent.as_deref()))
-}
-
 /// Writes job rows back.
-async fn jobs(db: &Db<'_>, rows: &[JobRow]) -> Result<()> {
+async fn jobs(db: &Db<'_>, now: Timestamp, rows: &[JobRow], spared: &Spared) -> Result<()> {
+    let rows = ends::write(db, now, rows, &spared.before).await?;
     if rows.is_empty() {
         return Ok(());
     }

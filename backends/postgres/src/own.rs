@@ -1,0 +1,77 @@
+//! Owns a transaction of the store's own on a pooled connection: its begin goes out together with the
+//! first statements, and it rolls back unless it was committed. Refuses to know what runs inside.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use deadpool_postgres::Client;
+use futures_util::FutureExt;
+use leasehold_core::Result;
+
+use crate::error::{self, engine};
+use crate::pool::SETTINGS;
+use crate::statement::hook;
+use crate::write::News;
+
+/// One transaction of the store's own.
+#[derive(Debug)]
+pub(crate) struct Own<'c> {
+    client: &'c Client,
+    /// Whether the connection is another's after each transaction, and keeps no settings.
+    behind_pooler: bool,
+    begun: AtomicBool,
+    open: AtomicBool,
+    /// Whom to wake after the commit.
+    pub(crate) news: News,
+}
+
+impl<'c> Own<'c> {
+    pub(crate) fn on(client: &'c Client, behind_pooler: bool) -> Self {
+        let (begun, open) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { client, behind_pooler, begun, open, news: News::default() }
+    }
+
+    /// Begins. What is sent along with it must be harmless should it fail, so it may not write.
+    pub(crate) async fn begin(&self) -> Result<()> {
+        let settings = if self.behind_pooler { SETTINGS } else { "" };
+        let text = format!("begin isolation level read committed; {settings}");
+        hook("begin");
+        self.open.store(true, Ordering::Relaxed);
+        let begun = self.client.batch_execute(&text).await;
+        hook("begin");
+        self.begun.store(begun.is_ok(), Ordering::Relaxed);
+        begun.map_err(engine)
+    }
+
+    /// Whether it has begun, for all that is known.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    pub(crate) async fn commit(self) -> Result<News> {
+        self.open.store(false, Ordering::Relaxed);
+        hook("commit");
+        let done = self.client.batch_execute("commit").await;
+        hook("commit");
+        done.map_err(error::commit)?;
+        Ok(self.into_news())
+    }
+
+    fn into_news(mut self) -> News {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Takes everything back; a connection that is lost has done so already.
+    pub(crate) async fn roll_back(self) {
+        self.open.store(false, Ordering::Relaxed);
+        let _lost = self.client.batch_execute("rollback").await;
+    }
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        if self.open.load(Ordering::Relaxed) {
+            // Asked once, it is on its way before anything that the next user of the connection sends.
+            let _nobody_waits = self.client.batch_execute("rollback").now_or_never();
+        }
+    }
+}
