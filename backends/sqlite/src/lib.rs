@@ -81,3 +81,12 @@ pub use store::SqliteStore;
 pub async fn open(url: &str) -> leasehold_core::Result<SqliteStore> {
     SqliteStore::open(url).await
 }
+
+/// Reads a URL and opens nothing; for the fuzz targets alone.
+///
+/// # Errors
+/// As [`open`] for a URL that is none.
+#[cfg(fuzzing)]
+pub fn read_url(url: &str) -> leasehold_core::Result<()> {
+    open::Target::parse(url).map(|_| ())
+}
