@@ -80,6 +80,14 @@ create table leasehold_jobs (
   updated_at integer not null,
   started_at integer,
   finished_at integer,
+  payload text, -- null: a long one, in payloads
+  hash blob not null check (length(hash) = 32),
+  scope text not null,
+  key text,
+  subject text,
+  subject_version integer,
+  traceparent text,
+  constraint jobs_subject_has_version check ((subject is null) = (subject_version is null)),
   constraint jobs_lease_exactly_when_leased check (
     (state = 'leased') = (worker_id is not null)
     and (worker_id is null) = (lease_expires_at is null)
@@ -90,7 +98,7 @@ create table leasehold_jobs (
   constraint jobs_finished_exactly_when_ended check (
     (state in ('waiting', 'leased')) = (finished_at is null)
   )
-) strict;
+) strict, without rowid;
 -- The claim order within a queue.
 create index leasehold_jobs_claimable on leasehold_jobs (queue, priority desc, run_at, id)
   where state = 'waiting' and held = 0;
@@ -100,22 +108,14 @@ create index leasehold_jobs_listed on leasehold_jobs (state, queue, kind, id);
 -- What prune looks at.
 create index leasehold_jobs_ended on leasehold_jobs (queue, state, finished_at, id)
   where finished_at is not null;
+create index leasehold_jobs_subject on leasehold_jobs (subject, subject_version, id)
+  where subject is not null;
 
-create table leasehold_requests (
+-- Payloads too long for their job's row, which every claim and settlement writes again.
+create table leasehold_payloads (
   job_id blob primary key,
-  payload text not null,
-  hash blob not null check (length(hash) = 32),
-  scope text not null,
-  key text,
-  subject text,
-  subject_version integer,
-  traceparent text,
-  constraint requests_subject_has_version check ((subject is null) = (subject_version is null))
-) strict;
-create index leasehold_requests_subject on leasehold_requests (subject, subject_version, job_id)
-  where subject is not null;
-create index leasehold_requests_version on leasehold_requests (subject, subject_version, job_id)
-  where subject is not null;
+  payload text not null
+) strict, without rowid;
 
 create table leasehold_outcomes (
   job_id blob primary key,
@@ -124,7 +124,7 @@ create table leasehold_outcomes (
   failure text,
   first_failure_at integer,
   last_failure_at integer
-) strict;
+) strict, without rowid;
 
 -- The latest rerun of each subject; outlasts its job.
 create table leasehold_subjects (
@@ -155,7 +155,7 @@ create table leasehold_transitions (
   worker_id blob,
   actor text,
   primary key (job_id, sequence)
-) strict;
+) strict, without rowid;
 
 create table leasehold_sequences (
   key text primary key,
@@ -312,11 +312,11 @@ create index leasehold_tokens_full on leasehold_tokens (full_at, bucket);
 create view leasehold_v_jobs as
   select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.priority, j.run_at,
     j.held, j.attempts, j.attempts_max, j.executions, j.claim_version, j.worker_id,
-    j.lease_expires_at, j.heartbeat_at, j.cancel_requested, r.scope, r.key, r.subject,
-    r.subject_version, r.payload, o.result, o.checkpoint, o.failure, j.created_at, j.updated_at,
+    j.lease_expires_at, j.heartbeat_at, j.cancel_requested, j.scope, j.key, j.subject,
+    j.subject_version, coalesce(j.payload, p.payload) as payload, o.result, o.checkpoint, o.failure, j.created_at, j.updated_at,
     j.started_at, j.finished_at
   from leasehold_jobs j
-    join leasehold_requests r on r.job_id = j.id
+    left join leasehold_payloads p on p.job_id = j.id
     left join leasehold_outcomes o on o.job_id = j.id;
 create view leasehold_v_events as
   select id, topic, ordering, order_key, sequence, payload, state, attempts, attempts_max, run_at,
@@ -451,13 +451,14 @@ begin
   insert into leasehold_jobs (
     id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
     attempts, attempts_max, executions, claim_version, step, cancel_requested, transition_seq,
-    event_seq, created_at, updated_at
+    event_seq, created_at, updated_at, payload, hash, scope, key
   )
   select new.id, new.queue, new.kind, l.name, l.revision, 'waiting', 0, new.priority,
     max(coalesce(new.run_at, new.now), new.now), 0, 0,
     coalesce((select log from leasehold_queues where name = new.queue), json_extract(l.definition, '$.log')),
     0, coalesce(new.max_attempts, json_extract(l.definition, '$.budget.attempts')), 0, 0, 0, 0, 0, 0,
-    new.now, new.now
+    new.now, new.now, iif(length(cast(new.payload as blob)) <= 512, new.payload, null), zeroblob(32),
+    new.scope, new.key
   from leasehold_lifecycles l
   where l.name = 'standard'
     and l.revision = (select max(revision) from leasehold_lifecycles where name = 'standard')
@@ -465,9 +466,9 @@ begin
         select 1 from leasehold_keys where scope = new.scope and key = new.key and job_id = new.id
       ))
   on conflict do nothing;
-  insert into leasehold_requests (job_id, payload, hash, scope, key)
-  select new.id, new.payload, zeroblob(32), new.scope, new.key
-  where exists (select 1 from leasehold_jobs where id = new.id)
+  insert into leasehold_payloads (job_id, payload)
+  select new.id, new.payload
+  where exists (select 1 from leasehold_jobs where id = new.id and payload is null)
   on conflict do nothing;
   update leasehold_clock set now_us = new.now where id = 1;
 end;

@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 
 use crate::error::corrupt;
 use crate::joined::Joined;
-use crate::load::{self, Before, Facts, bound};
+use crate::load::{self, Asked, Before, Facts, bound};
 use crate::row::Columns;
 use crate::statement::{Sql, execute, id_list, row, rows, sql};
 use crate::{deliver, write};
@@ -25,6 +25,8 @@ struct Taking<'a> {
     request: &'a ClaimRequest,
     work: Work,
     rows: Vec<JobRow>,
+    /// What was asked for with each of `rows`, where that is known already.
+    asked: Vec<Option<Asked>>,
     /// How many of `rows` an earlier send of this request had taken.
     had: usize,
 }
@@ -34,8 +36,8 @@ impl Joined<'_> {
         request.check()?;
         self.verb("claim", |facts| {
             let work = facts.work(self.shared);
-            let mut taking =
-                Taking { joined: self, facts, request, work, rows: Vec::new(), had: 0 };
+            let (rows, asked) = (Vec::new(), Vec::new());
+            let mut taking = Taking { joined: self, facts, request, work, rows, asked, had: 0 };
             let queues = queues_once(&request.queues);
             if request.repeat {
                 queues.iter().try_for_each(|queue| taking.again(queue))?;
@@ -81,6 +83,7 @@ impl Taking<'_> {
             bound(self.left()),
         ];
         self.rows.extend(job_rows(self.joined.conn, sql!("claim_again"), values)?);
+        self.asked.resize_with(self.rows.len(), || None);
         self.had = self.rows.len();
         Ok(())
     }
@@ -100,14 +103,17 @@ impl Taking<'_> {
         if !limited && found.len() < want {
             back = self.take_back(name)?;
         }
-        found.extend(back);
-        found.sort_by_key(claim_order);
-        found.truncate(want);
-        let lease = self.request.lease_for(Some(&queue), self.joined.shared.limits.lease_default);
-        for row in &mut found {
-            self.work.claim_row(row, self.request, lease);
+        if !back.is_empty() {
+            found.extend(back.into_iter().map(|row| (row, None)));
+            found.sort_by_key(|(row, _)| claim_order(row));
+            found.truncate(want);
         }
-        self.rows.append(&mut found);
+        let lease = self.request.lease_for(Some(&queue), self.joined.shared.limits.lease_default);
+        for (mut row, asked) in found {
+            self.work.claim_row(&mut row, self.request, lease);
+            self.rows.push(row);
+            self.asked.push(asked);
+        }
         Ok(())
     }
 
@@ -139,16 +145,21 @@ impl Taking<'_> {
     }
 
     /// Due rows in the claim order: one index range for each priority that is present.
-    fn candidates(&self, queue: &QueueName, want: usize) -> Result<Vec<JobRow>> {
+    fn candidates(&self, queue: &QueueName, want: usize) -> Result<Vec<(JobRow, Option<Asked>)>> {
         let (conn, now) = (self.joined.conn, self.facts.now.as_micros());
-        let mut found: Vec<JobRow> = Vec::new();
+        let mut found = Vec::new();
         let mut below = i64::from(i16::MAX) + 1;
         while found.len() < want {
             let values = params![queue.as_str(), below];
             let next = row(conn, sql!("claim_priority"), values, |row| Columns::of(row).raw())?;
             let Some(priority) = next else { break };
             let values = params![queue.as_str(), priority, now, bound(want - found.len())];
-            found.extend(job_rows(conn, sql!("claim"), values)?);
+            found.extend(rows(conn, sql!("claim"), values, |row| {
+                let mut columns = Columns::of(row);
+                let row = columns.job()?;
+                let asked = (columns.request(row.id)?, columns.maybe_json()?);
+                Ok((row, Some(asked)))
+            })?);
             below = priority;
         }
         Ok(found)
@@ -158,8 +169,14 @@ impl Taking<'_> {
         let Joined { conn, shared, .. } = *self.joined;
         let fresh = self.rows.get_mut(self.had..).unwrap_or_default();
         self.work.claimed(fresh)?;
+        let pairs = || self.rows.iter().zip(&self.asked);
+        let unknown = pairs().filter(|(_, asked)| asked.is_none()).map(|(row, _)| row.id);
+        let mut more = load::asked(conn, unknown)?;
         let mut claims = Vec::with_capacity(self.rows.len());
-        for (row, (request, left)) in self.rows.iter().zip(load::requests(conn, &self.rows)?) {
+        for (row, asked) in self.rows.iter().zip(self.asked) {
+            let asked = asked.or_else(|| more.remove(&row.id));
+            let (request, left) =
+                asked.ok_or_else(|| corrupt("a claimed job is gone").about(row.id))?;
             claims.push(self.work.claim_of(row, request, left)?);
         }
         let fresh = self.rows.get(self.had..).unwrap_or_default();

@@ -6,6 +6,7 @@ use leasehold_core::{NewJob, Result, Statement, Timestamp, Value};
 
 use crate::statement::{Sql, sql};
 use crate::store::SqliteStore;
+use crate::write::is_inline;
 
 impl SqliteStore {
     /// Gives the statements that enqueue a job in a transaction of any driver's on the same file.
@@ -47,14 +48,18 @@ impl SqliteStore {
         ];
         let mut key = decide.clone();
         key.push(Value::duration(job.key_ttl));
-        Ok(vec![
+        let mut statements = vec![
             statement(sql!("enqueue_clock"), vec![now], false),
             statement(sql!("enqueue_answer"), decide.clone(), true),
             statement(sql!("enqueue_key"), key, false),
             statement(sql!("enqueue_job"), row(job, decide), false),
-            statement(sql!("enqueue_request"), request(job, id.clone()), false),
-            statement(sql!("enqueue_queue"), queue(job, id), false),
-        ])
+            statement(sql!("enqueue_queue"), queue(job, id.clone()), false),
+        ];
+        if !is_inline(&job.payload) {
+            let payload = vec![id, Value::text(job.payload.as_str())];
+            statements.push(statement(sql!("enqueue_payload"), payload, false));
+        }
+        Ok(statements)
     }
 }
 
@@ -69,22 +74,15 @@ fn row(job: &NewJob, mut values: Vec<Value>) -> Vec<Value> {
         Value::int(job.priority),
     ]);
     values.extend(Value::run_at(job));
-    values.push(Value::Int(job.max_attempts.map(i64::from)));
-    values
-}
-
-fn request(job: &NewJob, id: Value) -> Vec<Value> {
-    let subject = job.subject.as_ref();
-    vec![
-        id,
-        Value::text(job.payload.as_str()),
-        Value::bytes(job.request_hash().as_bytes()),
-        Value::text(job.scope.as_str()),
-        Value::maybe_text(job.key.as_ref().map(|key| key.as_str())),
+    let (payload, subject) = (Some(job.payload.as_str()), job.subject.as_ref());
+    values.extend([
+        Value::Int(job.max_attempts.map(i64::from)),
+        Value::maybe_text(payload.filter(|_| is_inline(&job.payload))),
         Value::maybe_text(subject.map(|subject| subject.name.as_str())),
         Value::Int(subject.map(|subject| subject.version)),
         Value::maybe_text(job.traceparent.as_deref()),
-    ]
+    ]);
+    values
 }
 
 fn queue(job: &NewJob, id: Value) -> Vec<Value> {

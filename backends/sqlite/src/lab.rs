@@ -156,8 +156,12 @@ impl LabStore for SqliteStore {
 fn dump(conn: &Connection) -> Result<Dump> {
     let mut dump = Dump::default();
     for table in TABLES {
-        let prefix = if table == "lab_rows" { "" } else { "leasehold_" };
-        let text = format!("select * from {prefix}{table}");
+        let text = match table {
+            "jobs" => sql!("lab_jobs").text.to_owned(),
+            "requests" => sql!("lab_requests").text.to_owned(),
+            "lab_rows" => "select * from lab_rows".to_owned(),
+            _ => format!("select * from leasehold_{table}"),
+        };
         let mut statement = conn.prepare(&text).map_err(engine)?;
         let columns = 0..statement.column_count();
         let name = |at| statement.column_name(at).map(str::to_owned).map_err(engine);

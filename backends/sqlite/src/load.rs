@@ -170,34 +170,25 @@ pub(crate) fn queue(conn: &Connection, name: &QueueName) -> Result<Option<QueueR
     row(conn, sql!("load_queues"), params![name.as_str()], |row| Columns::of(row).queue())
 }
 
-/// What claimed jobs were asked for, and what earlier executions left, in the order of the jobs.
-pub(crate) fn requests(
+/// What was asked for with a job, and what earlier executions left.
+pub(crate) type Asked = (RequestRow, Option<Json>);
+
+/// What some jobs were asked for.
+pub(crate) fn asked(
     conn: &Connection,
-    jobs: &[JobRow],
-) -> Result<Vec<(RequestRow, Option<Json>)>> {
-    let list = id_list(jobs.iter().map(|job| job.id.as_bytes()));
+    jobs: impl Iterator<Item = JobId>,
+) -> Result<HashMap<JobId, Asked>> {
+    let ids: Vec<JobId> = jobs.collect();
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
     let read = |row: &rusqlite::Row<'_>| {
         let mut columns = Columns::of(row);
         let id = JobId::from_uuid(columns.id()?);
-        columns.request(id)
+        Ok((id, (columns.request(id)?, columns.maybe_json()?)))
     };
-    let mut found: HashMap<JobId, RequestRow> =
-        rows(conn, sql!("load_request"), params![list], read)?
-            .into_iter()
-            .map(|request| (request.job, request))
-            .collect();
-    let read = |row: &rusqlite::Row<'_>| {
-        let mut columns = Columns::of(row);
-        Ok((JobId::from_uuid(columns.id()?), columns.json()?))
-    };
-    let mut left: HashMap<JobId, Json> =
-        rows(conn, sql!("load_checkpoint"), params![list], read)?.into_iter().collect();
-    let mut of = |job: &JobRow| {
-        let request = found.remove(&job.id);
-        let request = request.ok_or_else(|| corrupt("a job has no request").about(job.id))?;
-        Ok((request, left.remove(&job.id)))
-    };
-    jobs.iter().map(&mut of).collect()
+    let list = params![id_list(ids.iter().map(JobId::as_bytes))];
+    Ok(rows(conn, sql!("load_request"), list, read)?.into_iter().collect())
 }
 
 /// Whether events of a topic keep the order of their key.

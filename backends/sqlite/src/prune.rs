@@ -84,7 +84,7 @@ fn jobs_at(
     for id in &ids {
         execute(conn, sql!("prune_tombstone"), params![id, facts.now.as_micros()])?;
         execute(conn, sql!("prune_job"), params![id])?;
-        execute(conn, sql!("prune_request"), params![id])?;
+        execute(conn, sql!("prune_payload"), params![id])?;
         execute(conn, sql!("prune_outcome"), params![id])?;
         execute(conn, sql!("prune_transitions"), params![id])?;
         execute(conn, sql!("prune_dead_letters"), params![id])?;

@@ -220,11 +220,7 @@ fn new_job(conn: &Connection, row: &JobRow, request: &RequestRow) -> Result<()> 
         row.updated_at.as_micros(),
         micros(row.started_at),
         micros(row.finished_at),
-    ];
-    fresh(execute(conn, sql!("insert_job"), values)?, "a job's id")?;
-    let values = params![
-        request.job.as_bytes().as_slice(),
-        request.payload.as_str(),
+        is_inline(&request.payload).then_some(request.payload.as_str()),
         request.hash.as_bytes().as_slice(),
         request.scope.as_str(),
         request.key.as_ref().map(|key| key.as_str()),
@@ -232,7 +228,22 @@ fn new_job(conn: &Connection, row: &JobRow, request: &RequestRow) -> Result<()> 
         request.subject.as_ref().map(|subject| subject.version),
         request.traceparent,
     ];
-    execute(conn, sql!("insert_request"), values).map(|_| ())
+    fresh(execute(conn, sql!("insert_job"), values)?, "a job's id")?;
+    if is_inline(&request.payload) {
+        return Ok(());
+    }
+    let values = params![request.job.as_bytes().as_slice(), request.payload.as_str()];
+    execute(conn, sql!("insert_payload"), values).map(|_| ())
+}
+
+/// The longest payload, in bytes, that lies in its job's row: with a key and a subject the row still
+/// fits into its page. A longer one has a row of its own, so that no claim, renewal or settlement
+/// writes it again.
+const PAYLOAD_INLINE_MAX: usize = 512;
+
+/// Whether a payload lies in its job's row.
+pub(crate) fn is_inline(payload: &Json) -> bool {
+    payload.len() <= PAYLOAD_INLINE_MAX
 }
 
 /// Writes a job row back.

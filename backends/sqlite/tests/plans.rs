@@ -110,8 +110,8 @@ async fn statements_of_records_and_reruns_walk_their_index() {
             include_str!("../src/sql/load_subject.sql"),
             &[
                 "leasehold_subjects_1 (name=?)",
-                "requests_version (subject=? AND subject_version=?)",
-                "requests_version (subject=? AND subject_version>?)",
+                "jobs_subject (subject=? AND subject_version=?)",
+                "jobs_subject (subject=? AND subject_version>?)",
                 "tombstones_subject (subject=? AND subject_version=?)",
                 "tombstones_subject (subject=? AND subject_version>?)",
             ],

@@ -22,7 +22,7 @@ use place::Place;
 use tokio::runtime::Runtime;
 
 /// How many transactions the log holds.
-const COMMITS: usize = 200;
+const COMMITS: usize = 240;
 /// What a disk writes at once.
 const SECTOR: usize = 512;
 const THREADS: usize = 2;

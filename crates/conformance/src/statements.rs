@@ -52,7 +52,9 @@ fn draw(random: &mut StdRng, jobs: &[NewJob]) -> NewJob {
         return again;
     }
     let kind = JobKind::new(["resize", "m\u{e4}il"][random.random_range(0..2)]).expect("a kind");
-    let payload = Json::parse(["null", "{\"a\": 1}"][random.random_range(0..2)]).expect("JSON");
+    let long = format!("\"{}\"", "x".repeat(1_000));
+    let payloads = ["null", "{\"a\": 1}", &long];
+    let payload = Json::parse(payloads[random.random_range(0..3)]).expect("JSON");
     let mut job = NewJob::new(kind, payload).priority(random.random_range(-3..=3));
     job.queue = QueueName::new(["default", "other"][random.random_range(0..2)]).expect("a name");
     if random.random_ratio(2, 3) {

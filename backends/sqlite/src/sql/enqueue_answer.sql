@@ -2,10 +2,9 @@
 -- hashed. ?1 job, ?2 hash, ?3 scope, ?4 key, ?5 lifecycle, ?6 the id's time in ms, ?7 how far off that
 -- may be.
 with known (hash, state) as (
-  select r.hash, j.state
-  from leasehold_jobs j
-    join leasehold_requests r on r.job_id = j.id
-  where j.id = ?1
+  select hash, state
+  from leasehold_jobs
+  where id = ?1
   union all
   select hash, outcome
   from leasehold_tombstones

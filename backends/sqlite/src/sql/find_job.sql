@@ -5,11 +5,11 @@ select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.prior
   j.last_verdict, j.worker_id, j.lease_expires_at, j.heartbeat_at, j.lease_ms, j.step,
   j.cancel_requested, j.transition_seq, j.event_seq, j.created_at, j.updated_at, j.started_at,
   j.finished_at,
-  r.payload, r.hash, r.scope, r.key, r.subject, r.subject_version, r.traceparent,
+  coalesce(j.payload, (select p.payload from leasehold_payloads p where p.job_id = j.id)),
+  j.hash, j.scope, j.key, j.subject, j.subject_version, j.traceparent,
   o.checkpoint, o.result, o.failure
 from leasehold_jobs j
-  join leasehold_requests r on r.job_id = j.id
   left join leasehold_outcomes o on o.job_id = j.id
 where j.id = ?1
   and (?2 is null or j.queue = ?2) and (?3 is null or j.state = ?3)
-  and (?4 is null or j.kind = ?4) and (?5 is null or r.subject = ?5)
+  and (?4 is null or j.kind = ?4) and (?5 is null or j.subject = ?5)

@@ -6,7 +6,7 @@ use leasehold_core::{
 };
 
 use super::group;
-use crate::lab::{Lab, assert_refused, event, job, job_of, json, key, passing, seconds};
+use crate::lab::{Lab, assert_refused, event, job, job_of, json, json_of, key, passing, seconds};
 
 group!("prune": each_state_has_its_own_age, queues_keep_as_long_as_they_say,
     key_goes_at_its_end_and_not_before, one_call_is_bounded, everything_of_a_job_goes_with_it,
@@ -98,11 +98,12 @@ async fn one_call_is_bounded(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Request, outcome, transitions and dead letters go with their job; a tombstone stays.
+/// Request (a long payload too), outcome, transitions and dead letters go with their job; a tombstone stays.
 ///
 /// Proves: DL-1, QUE-4
 async fn everything_of_a_job_goes_with_it(lab: &Lab) -> Result<()> {
-    let new = job_of(&Lifecycle::transcode()).key(key("film-7")).subject("film", 3);
+    let mut new = job_of(&Lifecycle::transcode()).key(key("film-7")).subject("film", 3);
+    new.payload = json_of(70_000);
     lab.add(new).await?;
     let claim = lab.take_one().await?;
     let stage = StageName::new("fetching")?;

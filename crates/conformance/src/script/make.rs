@@ -55,6 +55,13 @@ fn json(draw: &mut Draw) -> Json {
     Json::parse(format!("{{\"n\": {}}}", draw.below(3))).expect("JSON")
 }
 
+/// As [`json`], and one in three so long that an engine may keep it apart.
+fn payload(draw: &mut Draw) -> Json {
+    let n = draw.below(3);
+    let note = if n == 2 { "x".repeat(1_000) } else { String::new() };
+    Json::parse(format!("{{\"n\": {n}, \"note\": \"{note}\"}}")).expect("JSON")
+}
+
 fn failure(draw: &mut Draw) -> Failure {
     let codes = [
         FailureCode::NetworkTimeout,
@@ -76,7 +83,7 @@ fn job(draw: &mut Draw, table: &Table) -> NewJob {
         return known.clone();
     }
     let kind = JobKind::new(["resize", "mail"][draw.below(2)]).expect("a kind");
-    let mut job = NewJob::new(kind, json(draw)).id(JobId::from_uuid(draw.id()));
+    let mut job = NewJob::new(kind, payload(draw)).id(JobId::from_uuid(draw.id()));
     job = job.queue(queue(draw)).priority([-5, 0, 0, 0, 7][draw.below(5)]);
     let lifecycles = ["standard", "standard", "work_queue", "transcode", "review"];
     let lifecycle = lifecycles[draw.below(lifecycles.len())];

@@ -40,8 +40,6 @@ pub(super) fn fill(url: &str, queue: &QueueName, crowd: Crowd, rows: i64) -> Res
                 ":prefix": prefix,
             };
             tx.prepare_cached(include_str!("sqlite_jobs.sql"))?.execute(values)?;
-            let values = named_params! { ":first": first, ":rows": STEP.min(rows - first), ":prefix": prefix };
-            tx.prepare_cached(include_str!("sqlite_requests.sql"))?.execute(values)?;
             tx.commit()?;
         }
         conn.execute_batch(include_str!("sqlite_analyze.sql"))
