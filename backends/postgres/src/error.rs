@@ -45,9 +45,11 @@ fn beyond_the_server(error: tokio_postgres::Error) -> Error {
     let wire = error.is_closed()
         || error.source().is_some_and(|source| source.is::<std::io::Error>())
         || text.starts_with("error connecting")
-        || text.starts_with("timeout")
-        || text.starts_with("error performing TLS");
-    let (kind, why) = if wire {
+        || text.starts_with("timeout");
+    let (kind, why) = if text.starts_with("error performing TLS") {
+        let why = "no TLS with the server: its certificate, sslmode or sslrootcert does not fit";
+        (ErrorKind::Unavailable, why)
+    } else if wire {
         (ErrorKind::Unavailable, "the server cannot be reached")
     } else if text.starts_with("authentication error") || text.starts_with("invalid configuration")
     {
