@@ -59,20 +59,21 @@ pub(crate) fn of(engine: Engine, takes_parameters: bool) -> Vec<Insert> {
         Engine::Sqlite => SQLITE.as_slice(),
         Engine::Postgres => POSTGRES.as_slice(),
     };
-    let bound = match (engine, takes_parameters) {
+    let own = match (engine, takes_parameters) {
         (Engine::Sqlite, true) => SQLITE_BOUND.as_slice(),
         (Engine::Postgres, true) => POSTGRES_BOUND.as_slice(),
-        (_, false) => [].as_slice(),
+        (Engine::Sqlite, false) => [].as_slice(),
+        (Engine::Postgres, false) => PSQL.as_slice(),
     };
     let plain = plain.iter().map(|(what, sql, wanted)| (*what, *sql, "", wanted));
-    let bound = bound.iter().map(|(what, sql, values, wanted)| (*what, *sql, *values, wanted));
+    let own = own.iter().map(|(what, sql, values, wanted)| (*what, *sql, *values, wanted));
     let make = |(what, sql, parameters, wanted): (_, _, _, &Wanted)| Insert {
         what,
         sql,
         parameters,
         wanted: *wanted,
     };
-    plain.chain(bound).map(make).collect()
+    plain.chain(own).map(make).collect()
 }
 
 const SQLITE: [(&str, &str, Wanted); 34] = [
@@ -273,7 +274,7 @@ const SQLITE_BOUND: [(&str, &str, &str, Wanted); 7] = [
     ),
 ];
 
-const POSTGRES: [(&str, &str, Wanted); 29] = [
+const POSTGRES: [(&str, &str, Wanted); 30] = [
     (
         "plain",
         "insert into VIEW (queue, kind, payload, key) values ('mail', 'welcome', '{\"user\": 7}', 'w 7')",
@@ -386,6 +387,12 @@ const POSTGRES: [(&str, &str, Wanted); 29] = [
         "insert into VIEW values ('q', 'k', '1', 's', 'all', -5, '2100-01-01', 3)",
         Jobs(1),
     ),
+    (
+        "merge",
+        "merge into VIEW v using (values ('k', '1')) as s (kind, payload) on false \
+         when not matched then insert (kind, payload) values (s.kind, s.payload)",
+        JobsUnlessOld(1, "cannot execute MERGE"),
+    ),
     ("no values", "insert into VIEW default values", Refused("printable ASCII")),
     ("update", "update VIEW set kind = 'x'", Refused("cannot update")),
     ("delete", "delete from VIEW", Refused("cannot delete")),
@@ -440,4 +447,21 @@ const POSTGRES_BOUND: [(&str, &str, &str, Wanted); 7] = [
         "[\"k\", \"[\\\"\u{1f600}\\\"]\"]",
         Jobs(1),
     ),
+];
+
+/// What only `psql` sends: the rows follow the statement.
+const PSQL: [(&str, &str, &str, Wanted); 3] = [
+    (
+        "copy",
+        "copy VIEW (kind, payload, key) from stdin;\nk\t1\tcopy 1\nk\t2\tone\nk\t3\tcopy 3\n\\.\n",
+        "",
+        Shows(2, "COPY"),
+    ),
+    (
+        "copy, second row bad",
+        "copy VIEW (kind, payload) from stdin;\nk\t1\nk\t{\n\\.\n",
+        "",
+        Refused("invalid input syntax for type json"),
+    ),
+    ("copy out", "copy VIEW to stdout", "", Refused("cannot copy from view")),
 ];
