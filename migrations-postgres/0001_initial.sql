@@ -110,6 +110,8 @@ create index jobs_leased on leasehold.jobs (queue, id) where state = 'leased';
 create index jobs_ended on leasehold.jobs (queue, state, finished_at, id)
   where finished_at is not null;
 create index jobs_subject on leasehold.jobs (subject, id) where subject is not null;
+-- What waits for other jobs, for the figures.
+create index jobs_held on leasehold.jobs (queue) where state = 'waiting' and held;
 
 -- Where the claimable rows of a queue and priority begin: none lies before the earliest of its marks.
 -- Claims read from there on, past what is dead but still visible to an old snapshot. Who makes a row
@@ -313,6 +315,22 @@ create table leasehold.tokens (
 ) with (fillfactor = 50);
 create index tokens_full on leasehold.tokens (full_at);
 
+-- What jobs wait for: other jobs. An open wait keeps a waiting job held; it goes with that job.
+create table leasehold.waits (
+  job_id uuid not null,
+  parent_id uuid not null,
+  on_failure text collate "C" not null check (on_failure in ('cancel', 'run', 'wait')),
+  open boolean not null,
+  outcome text collate "C",
+  primary key (job_id, parent_id)
+) with (autovacuum_vacuum_scale_factor = 0.05);
+-- Who waits for a job.
+create index waits_parent on leasehold.waits (parent_id, job_id);
+-- Whether a job waits for any other.
+create index waits_open on leasehold.waits (job_id, parent_id) where open;
+-- The ended jobs that somebody still waits for; prune passes over them.
+create index waits_pending on leasehold.waits (parent_id) where open and outcome is not null;
+
 -- Read views: the stable surface for people and other programs. Tables are private.
 create view leasehold.v_jobs as
   select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.priority, j.run_at,
@@ -327,6 +345,12 @@ create view leasehold.v_events as
     claim_version, failure, created_at, updated_at, finished_at
   from leasehold.events;
 create view leasehold.v_dead_letters as select * from leasehold.dead_letters;
+create view leasehold.v_waits as
+  select w.job_id, j.state as job_state, w.parent_id, coalesce(p.state, w.outcome) as parent_state,
+    w.on_failure, w.open
+  from leasehold.waits w
+    join leasehold.jobs j on j.id = w.job_id
+    left join leasehold.jobs p on p.id = w.parent_id;
 create view leasehold.v_queues as
   select name, paused, max_leased, lease_ms, log, keep_succeeded_s, keep_failed_s, keep_dead_s
   from leasehold.queues;

@@ -110,6 +110,8 @@ create index leasehold_jobs_ended on leasehold_jobs (queue, state, finished_at, 
   where finished_at is not null;
 create index leasehold_jobs_subject on leasehold_jobs (subject, subject_version, id)
   where subject is not null;
+-- What waits for other jobs, for the figures.
+create index leasehold_jobs_held on leasehold_jobs (queue) where state = 'waiting' and held = 1;
 
 -- Payloads too long for their job's row, which every claim and settlement writes again.
 create table leasehold_payloads (
@@ -308,6 +310,20 @@ create table leasehold_tokens (
 ) strict;
 create index leasehold_tokens_full on leasehold_tokens (full_at, bucket);
 
+-- What jobs wait for: other jobs. An open wait keeps a waiting job held; it goes with that job.
+create table leasehold_waits (
+  job_id blob not null,
+  parent_id blob not null,
+  on_failure text not null check (on_failure in ('cancel', 'run', 'wait')),
+  open integer not null check (open in (0, 1)),
+  outcome text,
+  primary key (job_id, parent_id)
+) strict, without rowid;
+-- Who waits for a job.
+create index leasehold_waits_parent on leasehold_waits (parent_id, job_id);
+-- Whether a job waits for any other.
+create index leasehold_waits_open on leasehold_waits (job_id, parent_id) where open = 1;
+
 -- Read views: the stable surface for people and other programs. Tables are private.
 create view leasehold_v_jobs as
   select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.priority, j.run_at,
@@ -323,6 +339,12 @@ create view leasehold_v_events as
     claim_version, failure, created_at, updated_at, finished_at
   from leasehold_events;
 create view leasehold_v_dead_letters as select * from leasehold_dead_letters;
+create view leasehold_v_waits as
+  select w.job_id, j.state as job_state, w.parent_id, coalesce(p.state, w.outcome) as parent_state,
+    w.on_failure, w.open
+  from leasehold_waits w
+    join leasehold_jobs j on j.id = w.job_id
+    left join leasehold_jobs p on p.id = w.parent_id;
 create view leasehold_v_queues as
   select name, paused, max_leased, lease_ms, log, keep_succeeded_s, keep_failed_s, keep_dead_s
   from leasehold_queues;

@@ -30,7 +30,8 @@ fn leased(lifecycle: &str, attempts: u16) -> (JobRow, Fence) {
         .max_attempts(attempts);
     let hints = Hints::new();
     work.check_new_jobs(std::slice::from_ref(&job)).unwrap();
-    assert!(work.enqueue(&job, &hints).unwrap().is_new());
+    let answers = work.enqueue(std::slice::from_ref(&job), &hints).unwrap();
+    assert!(answers.iter().all(|answer| answer.as_ref().unwrap().is_new()));
     drop(hints.listen(HintKind::Jobs));
     let (mut row, _) = work.into_changes().jobs_new.pop().unwrap();
 

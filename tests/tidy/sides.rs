@@ -50,6 +50,8 @@ const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("notify_pid.sql", "SQLite watches its file for the commits of others"),
     ("prune_payload.sql", "PostgreSQL's own TOAST keeps long payloads apart"),
     ("raise_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
+    ("prune_waited.sql", "SQLite sees it when it looks for the jobs"),
+    ("touch_jobs.sql", "SQLite has one writer at a time, whose snapshot is the newest"),
     ("stats_health.sql", "SQLite's library tells its own version"),
 ];
 const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[

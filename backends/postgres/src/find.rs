@@ -4,7 +4,7 @@ use leasehold_core::row::QueueRow;
 use leasehold_core::rules::Lifecycles;
 use leasehold_core::{
     Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView, Page,
-    Paging, Query, QueueName, Result, TransitionView,
+    Paging, Query, QueueName, Result, TransitionView, WaitView,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -13,6 +13,7 @@ use crate::bind::Params;
 use crate::load::{self, Shared};
 use crate::row::Columns;
 use crate::statement::{Db, Sql, sql};
+use crate::waits;
 
 /// Reads a page; the connection is inside a transaction, so that all of it is of one instant.
 pub(crate) async fn find(db: &Db<'_>, shared: &Shared, query: &Query) -> Result<Page<Found>> {
@@ -45,6 +46,22 @@ pub(crate) async fn find(db: &Db<'_>, shared: &Shared, query: &Query) -> Result<
             let cursor =
                 |at: &TransitionView| Cursor { id: at.job.as_uuid(), sequence: at.sequence };
             Ok(page(found, paging, cursor, Found::Transition))
+        }
+        Query::Parents(job, paging) => {
+            paging.check()?;
+            let found = waits::page(db, sql!("find_parents"), *job, paging).await?;
+            let cursor = |wait: &WaitView| Cursor { id: wait.parent.as_uuid(), sequence: 0 };
+            Ok(page(found, paging, cursor, Found::Wait))
+        }
+        Query::Children(job, paging) => {
+            paging.check()?;
+            let found = waits::page(db, sql!("find_children"), *job, paging).await?;
+            let cursor = |wait: &WaitView| Cursor { id: wait.job.as_uuid(), sequence: 0 };
+            Ok(page(found, paging, cursor, Found::Wait))
+        }
+        Query::ParentCounts(job) => {
+            let counts = waits::count_parents(db, *job).await?;
+            Ok(Page::from_parts(vec![Found::ParentCounts(counts)], None))
         }
         Query::Queues => {
             let found = queues(db).await?.into_iter().map(|row| Found::Queue(row.into()));

@@ -100,9 +100,10 @@ impl Place {
 }
 
 /// Whether a job may go with others: one with a key may have to wait for the transaction of whoever has
-/// sent that key too, and then all of its group would.
+/// sent that key too, one that is to run after others for whoever has locked those, and then all of its
+/// group would.
 fn goes_with_others(job: &NewJob) -> bool {
-    job.key.is_none() && !job.rerun
+    job.key.is_none() && !job.rerun && job.after.is_empty()
 }
 
 impl PostgresStore {

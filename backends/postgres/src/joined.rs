@@ -15,7 +15,7 @@ use crate::load::{self, Facts, Shared};
 use crate::own::Own;
 use crate::statement::Db;
 use crate::write::{self, Spared};
-use crate::{ends, marks};
+use crate::{ends, marks, waits};
 
 /// How often a verb is planned anew because another transaction came first.
 const PLANS_MAX: u32 = 5;
@@ -93,9 +93,18 @@ impl Joined<'_> {
     }
 
     /// Writes what a verb decided, without what it knows to be needless.
-    pub(crate) async fn write_sparing(&self, work: Work, spared: &Spared) -> Result<()> {
+    pub(crate) async fn write_sparing(&self, mut work: Work, spared: &Spared) -> Result<()> {
         let now = work.now();
-        write::changes(self, spared, now, &mut work.into_changes()).await
+        loop {
+            // Who waits for what has ended is asked along with the write; the ended are locked.
+            let ended = work.take_ended();
+            let mut changes = work.take_changes();
+            let written = write::changes(self, spared, now, &mut changes);
+            let (_, open) = try_join(written, waits::open(&self.db, &ended)).await?;
+            if !waits::resolve(self, &mut work, &ended, open).await? {
+                return Ok(());
+            }
+        }
     }
 
     /// Gets the facts and some jobs' rows, locked; the facts are those after the locks.
@@ -171,7 +180,8 @@ impl Verb for [NewJob] {
         work.check_new_jobs(self)?;
         work.load_known(known);
         let hints = &tx.shared.hints;
-        let answers = self.iter().map(|job| work.enqueue(job, hints)).collect();
+        waits::load_parents(tx, &mut work, self).await?;
+        let answers = work.enqueue(self, hints)?;
         tx.write_sparing(work, &spared).await?;
         Ok(answers)
     }
@@ -223,6 +233,8 @@ impl Verb for [Settlement] {
         let (facts, rows) = tx.facts_and(&wants.jobs).await?;
         let spared = Spared { before: ends::before(&rows), ..Spared::default() };
         let (mut work, _) = load::wants(&tx.db, tx.shared, &facts, &wants, rows).await?;
+        let follow_on = self.iter().flat_map(|item| &item.jobs);
+        waits::load_parents(tx, &mut work, follow_on).await?;
         let answers = self.iter().map(|item| work.settle(item)).collect();
         tx.write_sparing(work, &spared).await?;
         Ok(answers)

@@ -55,6 +55,7 @@ mod stats;
 mod store;
 mod subject;
 mod tokens;
+mod waits;
 mod write;
 
 pub use joined::Joined;

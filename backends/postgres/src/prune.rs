@@ -12,6 +12,7 @@ use crate::joined::{Joined, Verb};
 use crate::load::Facts;
 use crate::row::Columns;
 use crate::statement::{Db, sql};
+use crate::waits;
 
 const ENDED: [State; 4] = [State::Succeeded, State::Failed, State::DeadLetter, State::Cancelled];
 
@@ -89,6 +90,7 @@ async fn jobs_at(
     let ids: Vec<JobId> = db
         .rows(sql!("prune_jobs"), values, |row| Columns::of(row).id().map(JobId::from_uuid))
         .await?;
+    let ids = waits::not_waited_for(db, ids).await?;
     if ids.is_empty() {
         return Ok(0);
     }
@@ -96,6 +98,7 @@ async fn jobs_at(
     db.execute(sql!("prune_tombstone"), these().one(facts.now)).await?;
     db.execute(sql!("prune_job"), these()).await?;
     db.execute(sql!("prune_outcome"), these()).await?;
+    db.execute(sql!("prune_wait"), these()).await?;
     db.execute(sql!("prune_transitions"), these()).await?;
     db.execute(sql!("prune_dead_letters"), these()).await?;
     Ok(u64::try_from(ids.len()).unwrap_or(u64::MAX))

@@ -32,6 +32,7 @@ pub(crate) async fn stats(db: &Db<'_>, shared: &Shared) -> Result<Stats> {
         .map(|row| (row.name.clone(), QueueStats::new(row.name, row.paused, row.limit)))
         .collect();
     waiting(db, &facts, &mut queues).await?;
+    blocked(db, &mut queues).await?;
     leased(db, &facts, &mut queues).await?;
     ended(db, &mut queues).await?;
     stats.queues = queues.into_values().collect();
@@ -54,6 +55,17 @@ async fn waiting(db: &Db<'_>, facts: &Facts, queues: &mut Queues) -> Result<()> 
         let queue = of(queues, &name);
         (queue.ready, queue.later) = (ready, later);
         queue.oldest_ready = (ready > 0).then_some(first);
+    }
+    Ok(())
+}
+
+async fn blocked(db: &Db<'_>, queues: &mut Queues) -> Result<()> {
+    let read = |row: &Row| {
+        let mut columns = Columns::of(row);
+        Ok((columns.text(|text| QueueName::new(text))?, columns.number()?))
+    };
+    for (name, blocked) in db.rows(sql!("stats_blocked"), Params::new(), read).await? {
+        of(queues, &name).blocked = blocked;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
 
-use futures_util::future::{try_join, try_join5};
+use futures_util::future::{try_join, try_join3, try_join5};
 use leasehold_core::row::{
     DeadLetterRow, EventRow, JobRow, KeyRow, Lease, OutcomePatch, QueueRow, TransitionRow,
 };
@@ -19,7 +19,7 @@ use crate::error::{came_first, corrupt};
 use crate::joined::Joined;
 use crate::row::Columns;
 use crate::statement::{Db, sql};
-use crate::{audit, ends, marks, new_jobs, subject};
+use crate::{audit, ends, marks, new_jobs, subject, waits};
 
 /// Which waiters the writes of one transaction are news for.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl News {
     }
 
     fn note(&self, changes: &Changes, now: Timestamp) {
-        let due = |job: &JobRow| job.state == State::Waiting && job.run_at <= now;
+        let due = |job: &JobRow| job.state == State::Waiting && !job.held && job.run_at <= now;
         let ready = |event: &EventRow| match event.state {
             EventState::Waiting => event.run_at <= now,
             EventState::Leased => false,
@@ -97,7 +97,11 @@ pub(crate) async fn changes(
             make_queues(db, &changes.queues, now),
             new_jobs::insert(tx, &changes.jobs_new),
         ),
-        try_join(jobs(db, now, &changes.jobs, spared), outcomes(db, &changes.outcomes)),
+        try_join3(
+            jobs(db, now, &changes.jobs, spared),
+            waits::write(db, changes),
+            outcomes(db, &changes.outcomes),
+        ),
     )
     .await?;
     number_events(db, changes).await?;

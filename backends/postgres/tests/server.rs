@@ -10,6 +10,8 @@ mod crowd;
 mod enqueue_sql;
 #[path = "server/events.rs"]
 mod events;
+#[path = "server/fan_in.rs"]
+mod fan_in;
 #[path = "server/loss.rs"]
 mod loss;
 #[path = "server/marks.rs"]
@@ -53,6 +55,11 @@ fn main() {
         events::one_key_waits_for_its_open_publisher,
         enqueue_sql::view_runs_nothing_of_the_inserters,
         enqueue_sql::view_takes_sound_jobs_only,
+        fan_in::callbacks_of_many_batches_run_once,
+        fan_in::older_snapshot_misses_no_new_wait,
+        fan_in::older_snapshot_misses_no_other_end,
+        fan_in::open_transactions_are_waited_for,
+        fan_in::prune_passes_over_what_is_waited_for,
         loss::damaged_row_fails_its_own_item_only,
         loss::dead_connections_are_replaced,
         loss::failed_transaction_asks_for_a_restart,

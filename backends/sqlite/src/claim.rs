@@ -4,7 +4,7 @@
 use leasehold_core::row::{JobRow, QueueRow};
 use leasehold_core::rules::{Work, claim_order, queues_once, room};
 use leasehold_core::{
-    Claim, ClaimRequest, JobId, QueueName, ReclaimRequest, Reclaimable, Reclaimed, Result, State,
+    Claim, ClaimRequest, JobId, QueueName, ReclaimRequest, Reclaimable, Reclaimed, Result,
 };
 use rusqlite::{Connection, params};
 
@@ -13,7 +13,7 @@ use crate::joined::Joined;
 use crate::load::{self, Asked, Before, Facts, bound};
 use crate::row::Columns;
 use crate::statement::{Sql, execute, id_list, row, rows, sql};
-use crate::{deliver, write};
+use crate::{deliver, waits, write};
 
 /// The most expired rows that one claim takes back in passing.
 const RECLAIM_MAX: usize = 1_000;
@@ -94,17 +94,18 @@ impl Taking<'_> {
             return Ok(());
         }
         let limited = queue.limit.is_some() || self.facts.limit.is_some();
-        let mut back = Vec::new();
         if limited {
-            back = self.take_back(name)?;
+            self.take_back(name)?;
         }
         let want = self.left().min(self.room(&queue)?);
         let mut found = self.candidates(name, want)?;
-        if !limited && found.len() < want {
-            back = self.take_back(name)?;
+        if !limited && found.len() + self.work.freed(name).count() < want {
+            self.take_back(name)?;
         }
-        if !back.is_empty() {
-            found.extend(back.into_iter().map(|row| (row, None)));
+        let freed = self.work.freed(name).cloned();
+        let before = found.len();
+        found.extend(freed.map(|row| (row, None)));
+        if found.len() > before {
             found.sort_by_key(|(row, _)| claim_order(row));
             found.truncate(want);
         }
@@ -117,15 +118,12 @@ impl Taking<'_> {
         Ok(())
     }
 
-    /// Reclaims a queue's expired rows; those that may be claimed at once are given back.
-    fn take_back(&mut self, queue: &QueueName) -> Result<Vec<JobRow>> {
+    /// Reclaims a queue's expired rows.
+    fn take_back(&mut self, queue: &QueueName) -> Result<()> {
         let queues = std::slice::from_ref(queue);
         let found = expired(self.joined.conn, self.facts, Some(queues), RECLAIM_MAX)?;
-        let back = reclaim_rows(&mut self.work, found)?;
-        let now = self.facts.now;
-        let due = |row: &&JobRow| row.state == State::Waiting && !row.held && row.run_at <= now;
-        let rows = back.iter().filter_map(|(id, _)| self.work.job(*id));
-        Ok(rows.filter(due).cloned().collect())
+        reclaim_rows(&mut self.work, found)?;
+        waits::resolve(self.joined.conn, &mut self.work)
     }
 
     fn room(&self, queue: &QueueRow) -> Result<usize> {

@@ -4,14 +4,14 @@ use leasehold_core::row::QueueRow;
 use leasehold_core::rules::Lifecycles;
 use leasehold_core::{
     Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView, Page,
-    Paging, Query, QueueName, Result, TransitionView,
+    Paging, Query, QueueName, Result, TransitionView, WaitView,
 };
 use rusqlite::{Connection, params};
 
 use crate::load::{self, Shared, bound};
-use crate::places;
 use crate::row::Columns;
 use crate::statement::{Sql, row, rows, sql};
+use crate::{places, waits};
 
 /// Reads a page; the connection is inside a transaction, so that all of it is of one instant.
 pub(crate) fn find(conn: &Connection, shared: &Shared, query: &Query) -> Result<Page<Found>> {
@@ -44,6 +44,22 @@ pub(crate) fn find(conn: &Connection, shared: &Shared, query: &Query) -> Result<
             let cursor =
                 |at: &TransitionView| Cursor { id: at.job.as_uuid(), sequence: at.sequence };
             Ok(page(found, paging, cursor, Found::Transition))
+        }
+        Query::Parents(job, paging) => {
+            paging.check()?;
+            let found = waits::page(conn, sql!("find_parents"), *job, paging)?;
+            let cursor = |wait: &WaitView| Cursor { id: wait.parent.as_uuid(), sequence: 0 };
+            Ok(page(found, paging, cursor, Found::Wait))
+        }
+        Query::Children(job, paging) => {
+            paging.check()?;
+            let found = waits::page(conn, sql!("find_children"), *job, paging)?;
+            let cursor = |wait: &WaitView| Cursor { id: wait.job.as_uuid(), sequence: 0 };
+            Ok(page(found, paging, cursor, Found::Wait))
+        }
+        Query::ParentCounts(job) => {
+            let counts = waits::count_parents(conn, *job)?;
+            Ok(Page::from_parts(vec![Found::ParentCounts(counts)], None))
         }
         Query::Queues => {
             let found = queues(conn)?.into_iter().map(|row| Found::Queue(row.into()));

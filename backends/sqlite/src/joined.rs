@@ -11,7 +11,7 @@ use rusqlite::{Connection, Savepoint, Transaction};
 use crate::error::named;
 use crate::load::{self, Before, Facts, Shared};
 use crate::statement::batch;
-use crate::{deliver, write};
+use crate::{deliver, waits, write};
 
 mod sealed {
     pub trait Sealed {}
@@ -60,7 +60,8 @@ impl Joined<'_> {
             work.check_new_jobs(jobs)?;
             work.load_known(load::known(self.conn, &EnqueueWants::of(jobs))?);
             let hints = &self.shared.hints;
-            let answers = jobs.iter().map(|job| work.enqueue(job, hints)).collect();
+            waits::load_parents(self.conn, &mut work, jobs)?;
+            let answers = work.enqueue(jobs, hints)?;
             self.write(facts, work)?;
             Ok(answers)
         })
@@ -108,7 +109,9 @@ impl Joined<'_> {
             let mut work = facts.work(self.shared);
             let wants = SettleWants::of(settlements);
             let (before, _) = load::wants(self.conn, &mut work, &wants)?;
+            waits::load_parents(self.conn, &mut work, settlements.iter().flat_map(|it| &it.jobs))?;
             let answers = settlements.iter().map(|item| work.settle(item)).collect();
+            waits::resolve(self.conn, &mut work)?;
             let mut changes = work.into_changes();
             write::changes(self.conn, self.shared, facts.now, &mut changes, &before)?;
             Ok(answers)
@@ -163,7 +166,8 @@ impl Joined<'_> {
     }
 
     /// Writes what a verb decided.
-    pub(crate) fn write(&self, facts: &Facts, work: Work) -> Result<()> {
+    pub(crate) fn write(&self, facts: &Facts, mut work: Work) -> Result<()> {
+        waits::resolve(self.conn, &mut work)?;
         let changes = &mut work.into_changes();
         write::changes(self.conn, self.shared, facts.now, changes, &Before::new())
     }

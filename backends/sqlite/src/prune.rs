@@ -86,6 +86,7 @@ fn jobs_at(
         execute(conn, sql!("prune_job"), params![id])?;
         execute(conn, sql!("prune_payload"), params![id])?;
         execute(conn, sql!("prune_outcome"), params![id])?;
+        execute(conn, sql!("prune_wait"), params![id])?;
         execute(conn, sql!("prune_transitions"), params![id])?;
         execute(conn, sql!("prune_dead_letters"), params![id])?;
     }

@@ -25,6 +25,7 @@ pub(crate) fn stats(conn: &Connection, shared: &Shared) -> Result<Stats> {
         .map(|row| (row.name.clone(), QueueStats::new(row.name, row.paused, row.limit)))
         .collect();
     waiting(conn, &facts, &mut queues)?;
+    blocked(conn, &mut queues)?;
     leased(conn, &facts, &mut queues)?;
     ended(conn, &mut queues)?;
     stats.queues = queues.into_values().collect();
@@ -52,6 +53,17 @@ fn waiting(conn: &Connection, facts: &Facts, queues: &mut Queues) -> Result<()> 
         let queue = of(queues, &name);
         (queue.ready, queue.later) = (count(ready), count(later));
         queue.oldest_ready = (ready > 0).then_some(first);
+    }
+    Ok(())
+}
+
+fn blocked(conn: &Connection, queues: &mut Queues) -> Result<()> {
+    let read = |row: &rusqlite::Row<'_>| {
+        let mut columns = Columns::of(row);
+        Ok((columns.text(|text| QueueName::new(text))?, columns.raw::<i64>()?))
+    };
+    for (name, blocked) in rows(conn, sql!("stats_blocked"), [], read)? {
+        of(queues, &name).blocked = count(blocked);
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::error::corrupt;
 use crate::load::{Before, Shared, topic_is_ordered};
 use crate::row::{Columns, micros};
 use crate::statement::{execute, row, sql};
-use crate::{audit, subject};
+use crate::{audit, subject, waits};
 
 /// Which waiters the writes of this thread are news for, since it was last asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,7 +86,7 @@ impl News {
 
     /// Notes what changes are news for, with one row of each kind that will witness it.
     fn note(changes: &Changes, now: Timestamp) {
-        let due = |job: &JobRow| job.state == State::Waiting && job.run_at <= now;
+        let due = |job: &JobRow| job.state == State::Waiting && !job.held && job.run_at <= now;
         let ready = |event: &EventRow| match event.state {
             EventState::Waiting => event.run_at <= now,
             EventState::Leased => false,
@@ -141,6 +141,8 @@ pub(crate) fn changes(
     for row in ends::write(conn, now, &changes.jobs, before)? {
         job(conn, row)?;
     }
+    changes.waits_new.iter().try_for_each(|row| waits::add(conn, row))?;
+    changes.waits.iter().try_for_each(|row| waits::write(conn, row))?;
     changes.outcomes.iter().try_for_each(|patch| outcome(conn, patch))?;
     number_events(conn, changes)?;
     changes.events_new.iter().try_for_each(|row| new_event(conn, row))?;

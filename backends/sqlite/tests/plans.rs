@@ -84,6 +84,33 @@ async fn hot_statements_walk_their_index() {
     }
 }
 
+/// Proves: FAN-2, FAN-4
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_of_waits_walk_their_index() {
+    let place = Place::new("wait-plans");
+    drop(open(&place.url()).await.expect("new"));
+    let conn = Connection::open(place.url()).expect("a connection");
+    let table = [
+        (include_str!("../src/sql/prune_jobs.sql"), "leasehold_waits_parent (parent_id=?)"),
+        (include_str!("../src/sql/load_waits.sql"), "leasehold_waits_parent (parent_id=?)"),
+        (include_str!("../src/sql/load_blocked.sql"), "leasehold_waits_open (job_id=?)"),
+        (include_str!("../src/sql/find_parents.sql"), "PRIMARY KEY (job_id=? AND parent_id>?)"),
+        (
+            include_str!("../src/sql/find_children.sql"),
+            "leasehold_waits_parent (parent_id=? AND job_id>?)",
+        ),
+        (include_str!("../src/sql/count_parents.sql"), "PRIMARY KEY (job_id=?)"),
+        (include_str!("../src/sql/prune_wait.sql"), "PRIMARY KEY (job_id=?)"),
+        (include_str!("../src/sql/stats_blocked.sql"), "leasehold_jobs_held"),
+    ];
+    for (statement, wanted) in table {
+        let plan = plan(&conn, statement);
+        assert!(plan.contains(wanted), "{statement}\n{plan}\nlacks {wanted}");
+        let pages = statement.contains("limit ?3");
+        assert!(!pages || !plan.contains("TEMP B-TREE"), "{statement}\n{plan}\nsorts");
+    }
+}
+
 /// Proves: IDM-4, REC-1
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_of_records_and_reruns_walk_their_index() {

@@ -10,8 +10,8 @@ use leasehold_core::{
     Actor, Claim, ClaimRequest, Control, Controlled, DeadLetterView, Error, ErrorKind, EventClaim,
     EventClaimRequest, EventFence, EventFilter, EventSettlement, EventVerdict, EventView, Failure,
     FailureCode, Fence, Found, IdempotencyKey, JobId, JobKind, JobView, Json, JsonLimits,
-    Lifecycle, LostReason, NewEvent, NewJob, Paging, Query, QueueName, QueueSettings, Result,
-    Settled, Settlement, StoreExt, Topic, Verdict, WorkerId,
+    Lifecycle, LostReason, NewEvent, NewJob, Paging, ParentCounts, Query, QueueName, QueueSettings,
+    Result, Settled, Settlement, StoreExt, Topic, Verdict, WorkerId,
 };
 
 /// A fresh store and its clock; every verb of the store is the lab's too.
@@ -119,6 +119,14 @@ impl Lab {
             other => panic!("not an event: {other:?}"),
         });
         Ok(items.collect())
+    }
+
+    /// How many of a job's parents are where.
+    pub(crate) async fn parent_counts(&self, id: JobId) -> Result<ParentCounts> {
+        match self.find(Query::ParentCounts(id)).await?.items.pop() {
+            Some(Found::ParentCounts(counts)) => Ok(counts),
+            other => panic!("not counts: {other:?}"),
+        }
     }
 
     /// The dead letters of every queue.

@@ -7,14 +7,14 @@ use leasehold_core::lab::LabStore;
 use leasehold_core::{
     Actor, ClaimId, ClaimRequest, ClaimVersion, Control, Epoch, EventClaimRequest, EventId,
     Failure, FailureCode, Fence, IdempotencyKey, JobFilter, JobId, JobKind, Json, LeaseLength,
-    NewEvent, NewJob, Once, OrderKey, Ordering, Paging, Progress, PruneRequest, PutBlob, QueueName,
-    QueueSettings, ReclaimRequest, RecordId, RenewRequest, RequestHash, Result, Scope, Settlement,
-    StoreExt, Timestamp, Topic, Verdict, WorkerId,
+    NewEvent, NewJob, OnFailure, Once, OrderKey, Ordering, Paging, Progress, PruneRequest, PutBlob,
+    QueueName, QueueSettings, ReclaimRequest, RecordId, RenewRequest, RequestHash, Result, Scope,
+    Settlement, StoreExt, Timestamp, Topic, Verdict, WorkerId,
 };
 use uuid::Uuid;
 
 /// The verbs that end where they would have when they are asked for again.
-pub const REPEATABLE: [&str; 17] = [
+pub const REPEATABLE: [&str; 19] = [
     "enqueue",
     "publish",
     "claim",
@@ -24,6 +24,8 @@ pub const REPEATABLE: [&str; 17] = [
     "succeed",
     "retry",
     "fail",
+    "succeed_parent",
+    "fail_parent",
     "release",
     "dead_letter",
     "reclaim",
@@ -78,6 +80,17 @@ fn actor() -> Result<Actor> {
     Actor::new("operator-7")
 }
 
+/// One that waits for the first job alone and two behind it, one that waits for a second one too, and
+/// one that runs after any end.
+fn children() -> Result<Vec<NewJob>> {
+    let first = job(1)?.id;
+    let row = [job(31)?.after(first, OnFailure::Cancel), job(32)?, job(33)?];
+    let mut children = NewJob::chain(row, OnFailure::Cancel);
+    children.push(job(34)?.after(first, OnFailure::Cancel).after(job(2)?.id, OnFailure::Wait));
+    children.push(job(35)?.after(first, OnFailure::Run));
+    Ok(children)
+}
+
 /// Brings a fresh store to where a verb begins: three of four jobs claimed, two events waiting.
 ///
 /// # Errors
@@ -88,6 +101,11 @@ pub async fn prepare(store: &dyn LabStore, verb: &str) -> Result<()> {
     }
     store.publish(vec![event(21)?, event(22)?]).await?;
     assert_eq!(store.claim(request(78).limit(3)).await?.len(), 3);
+    if verb.ends_with("_parent") {
+        for answer in store.enqueue(children()?).await? {
+            let _new = answer?;
+        }
+    }
     if verb == "prune" {
         store.succeed(fence()?).await?;
     }
@@ -107,9 +125,9 @@ fn later(verb: &str) -> Duration {
 fn verdict(verb: &str) -> Verdict {
     let failure = || Failure::new(FailureCode::WorkerLost, "gone for a while");
     match verb {
-        "succeed" => Verdict::Succeed { result: Some(Json::null()) },
+        "succeed" | "succeed_parent" => Verdict::Succeed { result: Some(Json::null()) },
         "retry" => Verdict::Retry { failure: failure(), delay: None },
-        "fail" => Verdict::Fail { failure: failure() },
+        "fail" | "fail_parent" => Verdict::Fail { failure: failure() },
         "release" => Verdict::Release { delay: None },
         _ => Verdict::DeadLetter { failure: failure() },
     }
@@ -126,7 +144,8 @@ pub async fn run(store: &dyn LabStore, verb: &str) -> Result<()> {
     store.clock().expect("a manual clock").set(start().plus(later(verb)));
     match verb {
         "enqueue" => {
-            for answer in store.enqueue(vec![job(5)?, job(6)?]).await? {
+            let waits = job(6)?.after(job(1)?.id, OnFailure::Cancel);
+            for answer in store.enqueue(vec![job(5)?, waits]).await? {
                 let _new = answer?;
             }
         }
@@ -143,6 +162,9 @@ pub async fn run(store: &dyn LabStore, verb: &str) -> Result<()> {
         "progress" => {
             let report = Progress::new(fence()?, 1).checkpoint(Json::null()).event(event(25)?);
             store.progress_one(report).await?;
+        }
+        "succeed_parent" | "fail_parent" => {
+            let _settled = store.settle_one(Settlement::new(fence()?, verdict(verb))).await?;
         }
         "succeed" | "retry" | "fail" | "release" | "dead_letter" => {
             let done = Settlement::new(fence()?, verdict(verb)).event(event(26)?).job(job(7)?);

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::after::After;
 use crate::error::{Error, Result};
 use crate::hints::Wake;
 use crate::id::JobId;
@@ -75,6 +76,8 @@ pub struct NewJob {
     pub rerun: bool,
     /// The W3C trace context to carry on.
     pub traceparent: Option<String>,
+    /// The jobs it waits for; see [`NewJob::after`].
+    pub after: Vec<After>,
 }
 
 /// What a job is about, and which version of it.
@@ -104,6 +107,7 @@ impl NewJob {
             subject: None,
             rerun: false,
             traceparent: None,
+            after: Vec::new(),
         }
     }
 
@@ -209,7 +213,8 @@ impl NewJob {
         RequestHash::of_job(self.kind.as_str(), self.queue.as_str(), &self.payload)
     }
 
-    /// Checks what an enqueue as statements needs; those cannot look at a subject's earlier runs.
+    /// Checks what an enqueue as statements needs; those cannot look at a subject's earlier runs, or at
+    /// the jobs to wait for.
     ///
     /// # Errors
     /// `Invalid` naming the field and the limit.
@@ -217,6 +222,11 @@ impl NewJob {
         self.check(limits)?;
         if self.rerun {
             let why = "a rerun needs the store's own enqueue, statements cannot decide it";
+            return Err(Error::invalid("enqueue_sql", why).about(format!("job {}", self.id)));
+        }
+        if !self.after.is_empty() {
+            let why = "a job that waits for others needs the store's own enqueue, statements cannot \
+                       lock them";
             return Err(Error::invalid("enqueue_sql", why).about(format!("job {}", self.id)));
         }
         Ok(())
@@ -241,6 +251,13 @@ impl NewJob {
         }
         if self.key.is_none() && (self.key_ttl.is_some() || self.scope != Scope::global()) {
             return refuse("scope or key_ttl is set without a key".to_owned());
+        }
+        if self.after.len() > limits.parents_max {
+            return refuse(format!(
+                "it waits for {} jobs, at most {} are allowed",
+                self.after.len(),
+                limits.parents_max
+            ));
         }
         if self.rerun && self.subject.is_none() {
             return refuse("a rerun without a subject and its version".to_owned());
@@ -279,6 +296,10 @@ pub struct Limits {
     pub blob_bytes_max: usize,
     /// The most items of one call: 10,000.
     pub batch_max: usize,
+    /// The most jobs that one job may wait for: 10,000.
+    pub parents_max: usize,
+    /// The most waits that one call may add: 50,000.
+    pub waits_max: usize,
     /// How far an id's time may lie from the store's clock: 24 h; `None` switches the check off.
     pub id_skew_max: Option<Duration>,
     /// The lease of queues that set none.
@@ -295,6 +316,8 @@ impl Default for Limits {
             payload_bytes_max: 1 << 20,
             blob_bytes_max: 16 << 20,
             batch_max: 10_000,
+            parents_max: 10_000,
+            waits_max: 50_000,
             id_skew_max: Some(Duration::from_secs(24 * 3600)),
             lease_default: LeaseLength::DEFAULT,
             tombstone_ttl: Duration::from_secs(7 * 24 * 3600),

@@ -73,7 +73,7 @@ impl fmt::Display for Cell {
 
 /// The tables a dump holds, by the name they have in the contract. `requests` are columns of `jobs` where
 /// an engine keeps them there; `lab_rows` are the caller's own.
-pub const TABLES: [&str; 21] = [
+pub const TABLES: [&str; 22] = [
     "store",
     "queues",
     "topics",
@@ -81,6 +81,7 @@ pub const TABLES: [&str; 21] = [
     "workers",
     "jobs",
     "requests",
+    "waits",
     "outcomes",
     "keys",
     "subjects",

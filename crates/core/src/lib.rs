@@ -9,6 +9,7 @@
 //!
 //! It does no I/O, holds no SQL and starts no task.
 
+pub mod after;
 pub mod claim;
 pub mod control;
 pub mod error;
@@ -38,7 +39,9 @@ pub mod statement;
 pub mod store;
 pub mod time;
 pub mod upkeep;
+pub mod wait_view;
 
+pub use after::{After, OnFailure};
 pub use claim::{
     Claim, ClaimRequest, ClaimedJob, ReclaimRequest, Reclaimable, Reclaimed, RenewRequest, Renewal,
 };
@@ -78,3 +81,4 @@ pub use statement::{Statement, Value};
 pub use store::{Store, StoreExt};
 pub use time::{LeaseLength, Timestamp};
 pub use upkeep::{OutboxStats, PruneRequest, Pruned, QueueStats, Stats};
+pub use wait_view::{ParentCounts, WaitView};

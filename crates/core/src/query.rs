@@ -16,6 +16,7 @@ use crate::name::{
 };
 use crate::settle::VerdictKind;
 use crate::time::Timestamp;
+use crate::wait_view::{ParentCounts, WaitView};
 
 /// What to list.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +32,12 @@ pub enum Query {
     Transitions(JobId, Paging),
     /// Queues and their settings, by name; paging does not apply.
     Queues,
+    /// What one job waits for or has waited for, by parent.
+    Parents(JobId, Paging),
+    /// What waits for one job or has waited for it, by child.
+    Children(JobId, Paging),
+    /// How many of a job's parents are where; paging does not apply.
+    ParentCounts(JobId),
 }
 
 /// Which jobs; what is `None` does not matter.
@@ -248,6 +255,10 @@ pub enum Found {
     Transition(TransitionView),
     /// A queue.
     Queue(QueueView),
+    /// A wait.
+    Wait(WaitView),
+    /// How many of a job's parents are where.
+    ParentCounts(ParentCounts),
 }
 
 /// A job as a reader sees it.
@@ -275,6 +286,8 @@ pub struct JobView {
     pub lease_expires_at: Option<Timestamp>,
     pub last_verdict: Option<VerdictKind>,
     pub cancel_requested: bool,
+    /// Waiting, and not to be claimed while jobs it waits for are not over.
+    pub blocked: bool,
     pub scope: Scope,
     pub key: Option<IdempotencyKey>,
     pub subject: Option<Subject>,

@@ -1,6 +1,7 @@
 //! Owns the shape of stored rows, one struct a table, as every engine keeps them. The rules change
 //! these; a backend only reads and writes them.
 
+use crate::after::OnFailure;
 use crate::event::{EventState, Ordering};
 use crate::fence::ClaimVersion;
 use crate::id::{ClaimId, EventId, JobId, WorkerId};
@@ -40,7 +41,7 @@ pub struct JobRow {
     pub stage: u8,
     pub priority: i16,
     pub run_at: Timestamp,
-    /// Waiting, but nobody may claim it.
+    /// Waiting for other jobs: nobody may claim it (see [`WaitRow`]).
     pub held: bool,
     /// Waiting after a failure.
     pub again: bool,
@@ -89,6 +90,21 @@ pub struct RequestRow {
     pub key: Option<IdempotencyKey>,
     pub subject: Option<Subject>,
     pub traceparent: Option<String>,
+}
+
+/// One job's wait for another (table `waits`); goes with the job that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitRow {
+    /// The job that waits.
+    pub job: JobId,
+    /// The job it waits for.
+    pub parent: JobId,
+    /// What becomes of it when that one does not end well.
+    pub on_failure: OnFailure,
+    /// Whether it still waits; an open wait keeps a waiting job from being claimed.
+    pub open: bool,
+    /// How the parent had ended when that was looked at last.
+    pub outcome: Option<State>,
 }
 
 /// A change of what executions left (table `outcomes`); what is `None` stays as it is.

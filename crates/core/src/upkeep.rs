@@ -77,6 +77,8 @@ pub struct QueueStats {
     pub ready: u64,
     /// Waiting and not yet due.
     pub later: u64,
+    /// Waiting for other jobs.
+    pub blocked: u64,
     /// Leased.
     pub leased: u64,
     /// Leased, but the lease has run out.
@@ -102,6 +104,7 @@ impl QueueStats {
             limit,
             ready: 0,
             later: 0,
+            blocked: 0,
             leased: 0,
             expired: 0,
             succeeded: 0,

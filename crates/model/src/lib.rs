@@ -18,7 +18,7 @@ mod world;
 pub use mutant::Mutant;
 pub use property::{Broken, always};
 pub use protocol::{Action, Answer, Delivery, Protocol};
-pub use row::{Ended, Fence, Lost, Phase, Row, Verdict, Worker};
+pub use row::{Ended, Fence, Lost, OnFailure, Phase, Row, Verdict, Worker};
 pub use store::{Said, Store};
 pub use world::{Outside, Request, World};
 

@@ -43,11 +43,23 @@ pub enum Mutant {
     LapseIsFree,
     /// A settlement is told before it is kept.
     ToldBeforeKept,
+    /// A claim takes a job that waits for another.
+    HeldIsClaimed,
+    /// A settlement ends a job and does not look who waits for it.
+    EndTellsNobody,
+    /// A lapsed lease ends a job and nobody looks who waits for it.
+    LapseTellsNobody,
+    /// A job that is given back to be tried again counts as over.
+    HandBackFrees,
+    /// A bad end frees whoever waits for a good one.
+    FailureFrees,
+    /// A good end cancels whoever waits.
+    SuccessCancels,
 }
 
 impl Mutant {
     /// Every mistake.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 26] = [
         Self::FenceIgnored,
         Self::VersionOnly,
         Self::VersionResetOnReplay,
@@ -68,5 +80,11 @@ impl Mutant {
         Self::TokenIgnored,
         Self::LapseIsFree,
         Self::ToldBeforeKept,
+        Self::HeldIsClaimed,
+        Self::EndTellsNobody,
+        Self::LapseTellsNobody,
+        Self::HandBackFrees,
+        Self::FailureFrees,
+        Self::SuccessCancels,
     ];
 }

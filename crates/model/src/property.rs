@@ -3,7 +3,7 @@
 
 use stateright::Property;
 
-use crate::{Protocol, Row};
+use crate::{Ended, OnFailure, Protocol, Row};
 
 /// The rules that were broken on the way here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -21,6 +21,7 @@ impl Broken {
     pub(crate) const ORDER: u16 = 1 << 8;
     pub(crate) const BUDGET: u16 = 1 << 9;
     pub(crate) const MORE: u16 = 1 << 10;
+    pub(crate) const EARLY: u16 = 1 << 11;
 
     pub(crate) fn mark(&mut self, rule: u16, broken: bool) {
         if broken {
@@ -50,6 +51,18 @@ pub fn always() -> Vec<Property<Protocol>> {
         always("the budget is kept", |_, w| w.broken.0 & Broken::BUDGET == 0),
         always("a repeated claim holds no more than it asked for", |_, w| {
             w.broken.0 & Broken::MORE == 0
+        }),
+        always("no job is begun before what it waits for is over", |_, w| {
+            w.broken.0 & Broken::EARLY == 0
+        }),
+        always("no job waits for one that is over", |model, w| {
+            let [parent, child] = &w.store.rows;
+            !child.held || !parent.is_over() || model.returns(parent)
+        }),
+        always("a job is cancelled only after a bad end", |model, w| {
+            let [parent, child] = &w.store.rows;
+            let may = model.waits != Some(OnFailure::Run) && parent.badly;
+            child.state != Ended::Cancelled || may
         }),
         always("an acknowledged settlement stands", |_, w| {
             (0..crate::JOBS).all(|job| {

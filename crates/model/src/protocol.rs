@@ -4,7 +4,10 @@ use stateright::{Model, Property};
 
 use crate::property::{Broken, always};
 use crate::store::Desk;
-use crate::{Fence, Lost, Mutant, Outside, Phase, Request, Row, Said, Store, Verdict, World};
+use crate::{
+    Ended, Fence, Lost, Mutant, OnFailure, Outside, Phase, Request, Row, Said, Store, Verdict,
+    World,
+};
 
 /// A world's size, and the mistake that is made in it.
 #[derive(Clone, Debug)]
@@ -19,6 +22,8 @@ pub struct Protocol {
     pub verdicts: Vec<Verdict>,
     /// Whether leases lapse all together, as on one clock that jumps.
     pub one_clock: bool,
+    /// Whether the second job waits for the first, and how.
+    pub waits: Option<OnFailure>,
     pub mutant: Option<Mutant>,
 }
 
@@ -32,6 +37,7 @@ impl Default for Protocol {
             failovers: 1,
             verdicts: vec![Verdict::Succeed, Verdict::Fail],
             one_clock: false,
+            waits: None,
             mutant: None,
         }
     }
@@ -86,7 +92,13 @@ use Delivery::{Answered, Delayed, ReplyLost};
 impl Protocol {
     fn desk<'a>(&self, store: &'a mut Store, broken: &'a mut Broken) -> Desk<'a> {
         let (mutant, jobs, attempts_max) = (self.mutant, self.jobs, self.attempts_max);
-        Desk { store, broken, mutant, jobs, attempts_max }
+        Desk { store, broken, mutant, jobs, attempts_max, waits: self.waits }
+    }
+
+    /// Whether whoever waits for a job that is over may go on waiting: it can be taken back.
+    pub(crate) fn returns(&self, row: &Row) -> bool {
+        let may = row.state == Ended::Failed && row.attempts < self.attempts_max;
+        self.waits == Some(OnFailure::Wait) && may
     }
 
     /// The request that a step brings to the store or outside; none where it stays on its way.
@@ -293,8 +305,10 @@ impl Model for Protocol {
     type Action = Action;
 
     fn init_states(&self) -> Vec<World> {
-        let standby = (self.failovers > 0).then(Store::default);
-        vec![World { standby, ..World::default() }]
+        let mut store = Store::default();
+        store.rows[1].held = self.waits.is_some();
+        let standby = (self.failovers > 0).then_some(store);
+        vec![World { store, standby, ..World::default() }]
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {
@@ -328,6 +342,11 @@ impl Model for Protocol {
         all.push(sometimes("a job succeeds under its second claim", |_, w| {
             w.store.rows.iter().any(|row| row.state == crate::Ended::Succeeded && row.tries == 2)
         }));
+        if self.waits.is_some() {
+            all.push(sometimes("a job runs after the one that it waited for", |_, w| {
+                w.store.rows[1].state == Ended::Succeeded
+            }));
+        }
         all.push(sometimes("a late settlement hangs while another owns the job", |_, w| {
             let Some(Request::Settle(fence, _)) = w.late else { return false };
             let row = &w.store.rows[usize::from(fence.job)];

@@ -10,6 +10,7 @@ pub enum Ended {
     Succeeded,
     Failed,
     Dead,
+    Cancelled,
 }
 
 /// How a claim ends.
@@ -20,6 +21,15 @@ pub enum Verdict {
     Fail = 2,
     Retry = 3,
     Release = 4,
+}
+
+/// What becomes of the second job when the first, which it waits for, does not end well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names are the policies")]
+pub enum OnFailure {
+    Cancel,
+    Run,
+    Wait,
 }
 
 /// Why a fence is refused.
@@ -52,7 +62,7 @@ impl Fence {
     }
 }
 
-/// A job as the store keeps it; the last three are ghosts.
+/// A job as the store keeps it; the last five are ghosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Row {
@@ -65,12 +75,17 @@ pub struct Row {
     /// Whether the lease still runs.
     pub live: bool,
     pub attempts: u8,
+    /// Whether it waits for another job.
+    pub held: bool,
     /// Whose job it is.
     pub owner: u8,
     /// What each claim was settled with, four bits a claim.
     pub said: u32,
     /// How many claims counted against the budget.
     pub tries: u8,
+    /// Whether it has ever ended well, and whether otherwise.
+    pub well: bool,
+    pub badly: bool,
 }
 
 impl Row {
@@ -86,7 +101,7 @@ impl Row {
 
     /// Whether it may be claimed only after an operator's act, or never.
     pub fn is_over(&self) -> bool {
-        matches!(self.state, Ended::Succeeded | Ended::Failed | Ended::Dead)
+        matches!(self.state, Ended::Succeeded | Ended::Failed | Ended::Dead | Ended::Cancelled)
     }
 }
 

@@ -2,7 +2,7 @@
 //! Marks on the way what broke, by ghosts that its own decisions never look at.
 
 use crate::property::Broken;
-use crate::{Ended, Fence, JOBS, Lost, Mutant, Row, Verdict};
+use crate::{Ended, Fence, JOBS, Lost, Mutant, OnFailure, Row, Verdict};
 
 /// The store: its rows and its epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,6 +32,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) mutant: Option<Mutant>,
     pub(crate) jobs: usize,
     pub(crate) attempts_max: u8,
+    pub(crate) waits: Option<OnFailure>,
 }
 
 impl Desk<'_> {
@@ -66,6 +67,7 @@ impl Desk<'_> {
         *ghosts += 1;
         let has = |row: &Row| row.claim == claim && row.state == Ended::Leased && row.live;
         self.broken.mark(Broken::MORE, again && self.store.rows.iter().any(has));
+        self.broken.mark(Broken::EARLY, job == 1 && self.is_early());
         let raised = !self.makes(Mutant::VersionNotRaised);
         let row = &mut self.store.rows[job];
         self.broken.mark(Broken::THEFT, row.state == Ended::Leased && row.live);
@@ -95,7 +97,7 @@ impl Desk<'_> {
     /// The job to claim; a lapsed one is left as it is but for its version and its budget.
     fn candidate(&mut self) -> Option<usize> {
         let jobs = 0..self.jobs;
-        if let Some(job) = jobs.clone().find(|job| self.store.rows[*job].state == Ended::Waiting) {
+        if let Some(job) = self.waiting() {
             return Some(job);
         }
         let steal = self.makes(Mutant::StolenBeforeExpiry);
@@ -104,11 +106,53 @@ impl Desk<'_> {
         for job in &found {
             self.take_back(*job);
         }
-        let back = |job: &usize| self.store.rows[*job].state == Ended::Waiting;
-        let job = found.into_iter().find(back)?;
-        // It is claimed in the same step, which raises no second time.
-        self.store.rows[job].state = Ended::Leased;
+        let job = self.waiting()?;
+        if found.contains(&job) {
+            // It is claimed in the same step, which raises no second time.
+            self.store.rows[job].state = Ended::Leased;
+        }
         Some(job)
+    }
+
+    /// The first job that may be claimed.
+    fn waiting(&self) -> Option<usize> {
+        let held = self.makes(Mutant::HeldIsClaimed);
+        let free = |row: &Row| row.state == Ended::Waiting && (held || !row.held);
+        (0..self.jobs).find(|job| free(&self.store.rows[*job]))
+    }
+
+    /// Whether what the second job waits for has not come yet.
+    fn is_early(&self) -> bool {
+        let parent = &self.store.rows[0];
+        match self.waits {
+            None => false,
+            Some(OnFailure::Run) => !parent.well && !parent.badly,
+            Some(OnFailure::Cancel | OnFailure::Wait) => !parent.well,
+        }
+    }
+
+    /// Lets the end of a job tell on the one that waits for it.
+    fn resolve(&mut self, job: usize) {
+        let row = &mut self.store.rows[job];
+        let (well, over) = (row.state == Ended::Succeeded, row.is_over());
+        (row.well, row.badly) = (row.well || well, row.badly || (over && !well));
+        let returns = row.state == Ended::Failed && row.attempts < self.attempts_max;
+        let (good, bad) = match (well, self.makes(Mutant::SuccessCancels)) {
+            (true, true) => (false, true),
+            (well, _) => (well || self.makes(Mutant::FailureFrees), !well),
+        };
+        let ends = over || self.makes(Mutant::HandBackFrees);
+        if job != 0 || !ends || !self.store.rows[1].held {
+            return;
+        }
+        let child = &mut self.store.rows[1];
+        match self.waits {
+            Some(OnFailure::Run) => child.held = false,
+            Some(_) if good || !over => child.held = false,
+            Some(OnFailure::Wait) if returns => {}
+            Some(_) if bad => (child.held, child.state) = (false, Ended::Cancelled),
+            _ => {}
+        }
     }
 
     fn take_back(&mut self, job: usize) {
@@ -123,6 +167,9 @@ impl Desk<'_> {
         (row.verdict, row.live) = (None, false);
         row.attempts -= u8::from(free);
         row.owner = 0;
+        if !self.makes(Mutant::LapseTellsNobody) {
+            self.resolve(job);
+        }
     }
 
     /// Takes every lapsed job back.
@@ -238,6 +285,9 @@ impl Desk<'_> {
         }
         (row.verdict, row.live, row.owner) = (Some(verdict), false, 0);
         Row::note(&mut row.said, fence.ghost, verdict);
+        if !self.makes(Mutant::EndTellsNobody) {
+            self.resolve(usize::from(fence.job));
+        }
         Said::Settled { repeated: false }
     }
 

@@ -3,7 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation is how a test fails")]
 
-use leasehold_model::{Mutant, Protocol, Verdict};
+use leasehold_model::{Mutant, OnFailure, Protocol, Verdict};
 use stateright::{Checker, HasDiscoveries, Model};
 
 /// How many threads search.
@@ -32,6 +32,18 @@ fn two_jobs() -> Protocol {
     Protocol { jobs: 2, claims: 2, attempts_max: 2, failovers: 0, verdicts, ..Protocol::default() }
 }
 
+/// A job that waits for another, which fails, is taken back, or dies by its lapsed leases.
+fn fan_in(waits: OnFailure) -> Protocol {
+    Protocol {
+        workers: 1,
+        claims: 3,
+        attempts_max: 2,
+        failovers: 0,
+        waits: Some(waits),
+        ..Protocol::default()
+    }
+}
+
 /// Searches a whole world; how many states it has and how deep it is.
 fn search(name: &str, world: Protocol) -> (usize, usize) {
     let checker = world.checker().threads(THREADS).spawn_bfs().join();
@@ -48,13 +60,16 @@ fn search_far(name: &str, world: Protocol) {
     checker.assert_properties();
 }
 
-/// Proves: GLO-2, GLO-3, WQ-3, WQ-6, WQ-8, WQ-12, WQ-15
+/// Proves: FAN-2, FAN-3, GLO-2, GLO-3, WQ-3, WQ-6, WQ-8, WQ-12, WQ-15
 #[test]
 fn the_rules_hold_in_every_state() {
     let (states, depth) = search("failover", failover());
     assert!(states >= 1_000_000 && depth >= 20, "{states} states at depth {depth} are too few");
     search("replay", replay());
     search("two jobs", two_jobs());
+    for waits in [OnFailure::Cancel, OnFailure::Run, OnFailure::Wait] {
+        search("fan-in", fan_in(waits));
+    }
     if std::env::var("LEASEHOLD_MODEL").is_ok_and(|size| size == "large") {
         let verdicts = vec![Succeed, Fail, Retry, Release];
         search_far("every verdict", Protocol { verdicts, ..failover() });
@@ -69,6 +84,7 @@ fn found_by(mutant: Mutant) -> (&'static str, Protocol) {
     const ORDER: &str = "effects outside go in the order of claims";
     const THEFT: &str = "no lease is taken before its end";
     const LEASE: &str = "nothing is written after the lease's end";
+    const EARLY: &str = "no job is begun before what it waits for is over";
     const TRUTH: &str = "a success that is told has happened";
     match mutant {
         Mutant::FenceIgnored | Mutant::RescuedByTimeOnly => (OWNER, replay()),
@@ -86,6 +102,16 @@ fn found_by(mutant: Mutant) -> (&'static str, Protocol) {
         Mutant::RepeatIsDoneAgain => ("a claim is settled at most once", replay()),
         Mutant::RepeatTakesMore => ("a repeated claim holds no more than it asked for", two_jobs()),
         Mutant::RepeatTellsOldNews => ("a claim that is told is held", replay()),
+        Mutant::HeldIsClaimed | Mutant::FailureFrees => (EARLY, fan_in(OnFailure::Cancel)),
+        Mutant::HandBackFrees => {
+            (EARLY, Protocol { verdicts: vec![Retry], ..fan_in(OnFailure::Run) })
+        }
+        Mutant::EndTellsNobody | Mutant::LapseTellsNobody => {
+            ("no job waits for one that is over", fan_in(OnFailure::Wait))
+        }
+        Mutant::SuccessCancels => {
+            ("a job is cancelled only after a bad end", fan_in(OnFailure::Cancel))
+        }
         Mutant::LapseIsFree => ("the budget is kept", replay()),
     }
 }
@@ -137,4 +163,10 @@ mutants! {
     an_ignored_token_is_found: TokenIgnored,
     a_free_lapse_is_found: LapseIsFree,
     a_reply_before_its_commit_is_found: ToldBeforeKept,
+    a_claim_of_a_held_job_is_found: HeldIsClaimed,
+    an_end_that_tells_nobody_is_found: EndTellsNobody,
+    a_lapse_that_tells_nobody_is_found: LapseTellsNobody,
+    a_hand_back_that_frees_is_found: HandBackFrees,
+    a_failure_that_frees_is_found: FailureFrees,
+    a_success_that_cancels_is_found: SuccessCancels,
 }

@@ -56,7 +56,7 @@ impl Engine {
     }
 }
 
-/// Proves: GLO-2, GLO-3, PAR-1, WQ-3, WQ-6, WQ-7, WQ-8, WQ-15
+/// Proves: FAN-2, FAN-3, GLO-2, GLO-3, PAR-1, WQ-3, WQ-6, WQ-7, WQ-8, WQ-15
 fn traces_agree_with_the_model(engine: &Engine, from: u64) -> std::result::Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

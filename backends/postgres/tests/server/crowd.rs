@@ -4,8 +4,9 @@
 use leasehold_postgres::tokio_postgres::Client;
 
 /// The tables that grow with the work done; the others hold settings.
-pub(crate) const GROWING: [&str; 9] = [
+pub(crate) const GROWING: [&str; 10] = [
     "jobs",
+    "waits",
     "outcomes",
     "keys",
     "transitions",
@@ -52,6 +53,13 @@ pub(crate) async fn crowd(session: &Client, schema: &str, rows: u64) {
         insert into leasehold.low_water
         select queue, priority, min(run_at) from leasehold.jobs
         where state = 'waiting' and not held group by 1, 2;
+        insert into leasehold.waits
+        select id, gen_random_uuid(), 'cancel', true, null
+        from leasehold.jobs where state = 'waiting' limit {rows};
+        insert into leasehold.waits
+        select w.id, l.id, 'run', true, null
+        from (select id, row_number() over () as n from leasehold.jobs where state = 'waiting' limit 1000) w
+          join (select id, row_number() over () as n from leasehold.jobs where state = 'leased') l using (n);
         insert into leasehold.outcomes select id, '1', '1', null, null, null from leasehold.jobs;
         insert into leasehold.keys
         select 'scope', 'key ' || i, gen_random_uuid(), decode(repeat('00', 32), 'hex'),

@@ -30,10 +30,23 @@ pub(crate) enum Sort {
 }
 
 const NONE: &str = "'00000000-0000-0000-0000-000000000000'";
-const COUNTS: [&str; 5] =
-    ["count_leased", "count_leased_all", "stats_ended", "stats_leased", "stats_waiting"];
-const PAGES: [&str; 5] =
-    ["find_dead_letters", "find_events", "find_jobs", "find_jobs_about", "find_transitions"];
+const COUNTS: [&str; 6] = [
+    "count_leased",
+    "count_leased_all",
+    "stats_blocked",
+    "stats_ended",
+    "stats_leased",
+    "stats_waiting",
+];
+const PAGES: [&str; 7] = [
+    "find_children",
+    "find_dead_letters",
+    "find_events",
+    "find_jobs",
+    "find_jobs_about",
+    "find_parents",
+    "find_transitions",
+];
 
 /// The values by statement. `{waiting}`, `{leased}`, `{ended}`, `{events}`, `{held_events}` and `{new}`
 /// stand for arrays of ids, `{expired}` for leased ones; `{x TYPE VALUE}` for an array of that value.
@@ -45,6 +58,7 @@ const TABLE: &[(&str, &str)] = &[
     ("claim_again", "'default', gen_random_uuid(), gen_random_uuid(), now(), 100"),
     ("count_leased", "'default', now()"),
     ("count_leased_all", "now()"),
+    ("count_parents", "({waiting})[1]"),
     ("end_jobs", "{leased}, 'succeeded', 'succeed', now()"),
     ("event_candidates", "now(), null, 100"),
     ("event_claim_again", "gen_random_uuid(), gen_random_uuid(), now(), 100"),
@@ -52,6 +66,7 @@ const TABLE: &[(&str, &str)] = &[
     ("expired_events", "now(), null, 100"),
     ("expired_jobs", "'default', now(), 100"),
     ("expired_jobs_all", "now(), 100"),
+    ("find_children", "({leased})[1], {none}, 100"),
     ("find_dead_letters", "{none}, 0, null, 100"),
     ("find_event", "{none}, ({events})[1], null, null, null, null, 100"),
     ("find_events", "{none}, null, null, null, null, null, 100"),
@@ -59,6 +74,7 @@ const TABLE: &[(&str, &str)] = &[
     ("find_jobs", "{none}, null, null, null, null, 100"),
     ("find_jobs_about", "{none}, null, null, null, 'subject 5', 100"),
     ("find_key", "'scope', 'key 7'"),
+    ("find_parents", "({waiting})[1], {none}, 100"),
     ("find_transitions", "({ended})[1], 0, 100"),
     (
         "insert_audit",
@@ -88,6 +104,8 @@ const TABLE: &[(&str, &str)] = &[
         "insert_transition",
         "{new}, {x bigint 9}, {x timestamptz now()}, {x text 'a'}, {x text 'a'}, {x text 'a'}, {x bigint 1}, {x uuid null}, {x text null}",
     ),
+    ("insert_wait", "{new}, {new}, {x text 'run'}, {x boolean true}, {x text null}"),
+    ("load_blocked", "{waiting}, {leased}"),
     ("load_checkpoint", "{waiting}"),
     ("load_keys", "{x text 'scope'}, {keys}"),
     ("load_known_events", "{events}"),
@@ -95,6 +113,7 @@ const TABLE: &[(&str, &str)] = &[
     ("load_present", "{waiting}"),
     ("load_present_events", "{events}"),
     ("load_tombstones", "{waiting}"),
+    ("load_waits", "{leased}"),
     ("lock_events", "{held_events}, null"),
     ("lock_events_free", "{held_events}, null"),
     ("lock_jobs", "{leased}, null"),
@@ -111,6 +130,9 @@ const TABLE: &[(&str, &str)] = &[
     ("prune_tombstone", "{ended}, now()"),
     ("prune_tombstones", "now(), 100"),
     ("prune_transitions", "{ended}"),
+    ("prune_wait", "{ended}"),
+    ("prune_waited", "{ended}"),
+    ("stats_blocked", ""),
     ("stats_ended", ""),
     ("stats_leased", "now()"),
     ("stats_waiting", "now()"),
@@ -118,6 +140,7 @@ const TABLE: &[(&str, &str)] = &[
         "take_key",
         "{x text 'scope'}, {keys}, {new}, {x bytea decode(repeat('00', 32), 'hex')}, {x timestamptz now()}, now()",
     ),
+    ("touch_jobs", "{leased}"),
     (
         "write_event",
         "{held_events}, {x text 'waiting'}, {x timestamptz now()}, {x bigint 1}, {x bigint 2}, {x uuid null}, {x text null}, {x uuid null}, {x timestamptz null}, {x timestamptz null}, {x bigint null}, {x text null}, {x timestamptz now()}, {x timestamptz null}",
@@ -126,6 +149,7 @@ const TABLE: &[(&str, &str)] = &[
         "write_job",
         "{leased}, {x text 'waiting'}, {x smallint 0}, {x timestamptz now()}, {x boolean false}, {x boolean false}, {x bigint 1}, {x bigint 5}, {x bigint 1}, {x bigint 2}, {x uuid null}, {x text null}, {x uuid null}, {x timestamptz null}, {x timestamptz null}, {x bigint null}, {x bigint 0}, {x boolean false}, {x bigint 0}, {x bigint 0}, {x timestamptz now()}, {x timestamptz null}, {x timestamptz null}",
     ),
+    ("write_wait", "{waiting}, {leased}, {x boolean false}, {x text null}"),
     ("write_outcome", "{leased}, {x text '1'}, {x text null}, {x text null}, {x timestamptz null}"),
 ];
 /// What runs beside the claim path: the keeping of marks, the count of all undelivered events, the

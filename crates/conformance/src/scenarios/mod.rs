@@ -12,6 +12,9 @@ mod delivery;
 mod documents;
 mod edges;
 mod enqueue;
+mod fan_in;
+mod fan_in_ends;
+mod fan_in_repeats;
 mod joined;
 mod keys;
 mod landing;
@@ -69,6 +72,9 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     outbox::SCENARIOS,
     order::SCENARIOS,
     delivery::SCENARIOS,
+    fan_in::SCENARIOS,
+    fan_in_ends::SCENARIOS,
+    fan_in_repeats::SCENARIOS,
     joined::SCENARIOS,
     savepoints::SCENARIOS,
     records::SCENARIOS,

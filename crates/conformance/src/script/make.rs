@@ -7,7 +7,7 @@ use leasehold_core::lab::{Ending, Step};
 use leasehold_core::{
     Actor, ClaimId, ClaimRequest, Control, EventClaimRequest, EventId, EventSettlement,
     EventVerdict, Failure, FailureCode, Fence, IdempotencyKey, JobFilter, JobId, JobKind, Json,
-    LeaseLength, LifecycleName, NewEvent, NewJob, OrderKey, Ordering, Paging, Progress,
+    LeaseLength, LifecycleName, NewEvent, NewJob, OnFailure, OrderKey, Ordering, Paging, Progress,
     PruneRequest, Query, QueueName, QueueSettings, ReclaimRequest, RenewRequest, Scope, Settlement,
     StageName, Topic, Verdict, WorkerId,
 };
@@ -110,11 +110,34 @@ fn job(draw: &mut Draw, table: &Table) -> NewJob {
             job = job.subject("again", draw.below(4) as i64).rerun();
         }
     }
+    if draw.once_in(3)
+        && let Some(parent) = draw.late(&table.job_ids())
+    {
+        let policy = on_failure(draw, &job);
+        job = job.after(*parent, policy);
+    }
     job
 }
 
+/// Mostly a policy that the job's lifecycle allows.
+fn on_failure(draw: &mut Draw, job: &NewJob) -> OnFailure {
+    let cancels = job.lifecycle == LifecycleName::standard() || draw.once_in(20);
+    if cancels { OnFailure::ALL[draw.below(3)] } else { OnFailure::Run }
+}
+
 fn jobs(draw: &mut Draw, table: &Table) -> Vec<NewJob> {
-    (0..1 + draw.below(3)).map(|_| job(draw, table)).collect()
+    let mut jobs: Vec<NewJob> = (0..1 + draw.below(4)).map(|_| job(draw, table)).collect();
+    // Some of a call wait for others of it, before or behind them; now and then in a circle.
+    for _ in 0..draw.below(4) {
+        let (child, parent) = (draw.below(jobs.len()), draw.below(jobs.len()));
+        if child == parent || (child < parent && !draw.once_in(6)) {
+            continue;
+        }
+        let (parent, waiting) = (jobs[parent].id, jobs[child].clone());
+        let policy = on_failure(draw, &waiting);
+        jobs[child] = waiting.after(parent, policy);
+    }
+    jobs
 }
 
 fn claim(draw: &mut Draw, table: &Table) -> ClaimRequest {
@@ -194,7 +217,14 @@ fn settlements(draw: &mut Draw, table: &Table) -> Vec<Settlement> {
             settlement = settlement.event(event(draw, table));
         }
         if draw.once_in(4) {
-            settlement = settlement.job(job(draw, table));
+            let follow_on = job(draw, table);
+            settlement = match draw.once_in(3) {
+                true => {
+                    let policy = on_failure(draw, &follow_on);
+                    settlement.job(follow_on.after(fence.job(), policy))
+                }
+                false => settlement.job(follow_on),
+            };
         }
         if draw.once_in(6) {
             settlement = settlement.checkpoint(json(draw));
@@ -295,6 +325,15 @@ fn control(draw: &mut Draw, table: &Table) -> Control {
 fn find(draw: &mut Draw, table: &Table) -> Query {
     let paging = Paging::first(1 + draw.below(5));
     let filter = JobFilter::new();
+    if draw.once_in(4)
+        && let Some(job) = draw.late(&table.job_ids())
+    {
+        return match draw.below(3) {
+            0 => Query::Parents(*job, paging),
+            1 => Query::Children(*job, paging),
+            _ => Query::ParentCounts(*job),
+        };
+    }
     match draw.below(6) {
         0 => Query::Jobs(filter.queue(queue(draw)), paging),
         1 => Query::Jobs(filter, paging),

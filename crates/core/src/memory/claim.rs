@@ -6,7 +6,6 @@ use crate::claim::{Claim, ClaimRequest, ReclaimRequest, Reclaimable, Reclaimed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::EventState;
 use crate::id::JobId;
-use crate::lifecycle::State as JobState;
 use crate::name::QueueName;
 use crate::row::{JobRow, QueueRow};
 use crate::rules::{Work, claim_order, queues_once, room};
@@ -88,7 +87,7 @@ impl State {
                 }
             }
         }
-        self.write(facts, work);
+        self.conclude(facts, work)?;
         Ok(done)
     }
 
@@ -149,16 +148,15 @@ impl Taking<'_> {
             return Ok(());
         }
         let limited = queue.limit.is_some() || self.state.limit.is_some();
-        let mut back = Vec::new();
         if limited {
-            back = self.take_back(name)?;
+            self.take_back(name)?;
         }
         let want = self.left().min(self.room(queue));
         let mut found = self.candidates(name, want);
-        if !limited && found.len() < want {
-            back = self.take_back(name)?;
+        if !limited && found.len() + self.work.freed(name).count() < want {
+            self.take_back(name)?;
         }
-        found.extend(back);
+        found.extend(self.work.freed(name).cloned());
         found.sort_by_key(claim_order);
         found.truncate(want);
         let lease = self.request.lease_for(Some(queue), self.facts.limits.lease_default);
@@ -169,14 +167,11 @@ impl Taking<'_> {
         Ok(())
     }
 
-    /// Reclaims a queue's expired rows; those that may be claimed at once are given back.
-    fn take_back(&mut self, queue: &QueueName) -> Result<Vec<JobRow>> {
+    /// Reclaims a queue's expired rows.
+    fn take_back(&mut self, queue: &QueueName) -> Result<()> {
         let ids = self.state.expired(self.facts, Some(queue), RECLAIM_MAX);
-        let back = self.state.take_back(&mut self.work, ids)?;
-        let now = self.facts.now;
-        let due = |row: &&JobRow| row.state == JobState::Waiting && !row.held && row.run_at <= now;
-        let rows = back.iter().filter_map(|(id, _)| self.work.job(*id));
-        Ok(rows.filter(due).cloned().collect())
+        self.state.take_back(&mut self.work, ids)?;
+        self.state.resolve(&mut self.work)
     }
 
     fn room(&self, queue: &QueueRow) -> usize {

@@ -113,7 +113,7 @@ impl State {
         let mut work = self.work(facts);
         self.load_jobs(&mut work, [job]);
         let done = act(&mut work)?;
-        self.write(facts, work);
+        self.conclude(facts, work)?;
         Ok(done)
     }
 }

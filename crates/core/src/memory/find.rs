@@ -43,6 +43,9 @@ impl State {
                 let rows = rows.map(|((job, number), row)| (at(job.as_uuid(), *number), row));
                 page(rows, paging, |row| Ok(Found::Transition(TransitionView::from(row.clone()))))
             }
+            Query::Parents(job, paging) => self.find_parents(*job, paging),
+            Query::Children(job, paging) => self.find_children(*job, paging),
+            Query::ParentCounts(job) => self.count_parents(*job),
             Query::Queues => {
                 let rows = self.queues.values().cloned().map(QueueView::from).map(Found::Queue);
                 Ok(Page::from_parts(rows.collect(), None))

@@ -31,6 +31,7 @@ mod state;
 mod tests;
 mod upkeep;
 mod verbs;
+mod waits;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,6 +1,6 @@
 //! Owns the tables, as maps of rows, and how decided changes are written into them. Decides nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use crate::name::{BucketName, IdempotencyKey, OrderKey, QueueName, Scope, Topic}
 use crate::record::RecordId;
 use crate::row::{
     AuditRow, DeadLetterRow, DocumentRow, EventRow, JobRow, KeyRow, OutcomePatch, OutcomeRow,
-    QueueRow, RecordRow, RequestRow, TokensRow, TombstoneRow, TransitionRow,
+    QueueRow, RecordRow, RequestRow, TokensRow, TombstoneRow, TransitionRow, WaitRow,
 };
 use crate::rules::{
     Changes, EnqueueWants, Ids, Known, KnownEvent, KnownJob, KnownKey, KnownRun, KnownSubject,
@@ -62,6 +62,10 @@ pub(super) struct State {
     pub(super) workers: BTreeMap<WorkerId, (String, Timestamp)>,
     pub(super) jobs: BTreeMap<JobId, JobRow>,
     pub(super) requests: BTreeMap<JobId, RequestRow>,
+    /// By the job that waits and the one it waits for.
+    pub(super) waits: BTreeMap<(JobId, JobId), WaitRow>,
+    /// The open ones the other way round.
+    pub(super) waits_open: BTreeSet<(JobId, JobId)>,
     pub(super) outcomes: BTreeMap<JobId, Outcome>,
     /// The version and the job of each subject's latest rerun.
     pub(super) subjects: BTreeMap<String, (i64, JobId)>,
@@ -98,6 +102,8 @@ impl State {
             workers: BTreeMap::new(),
             jobs: BTreeMap::new(),
             requests: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            waits_open: BTreeSet::new(),
             outcomes: BTreeMap::new(),
             subjects: BTreeMap::new(),
             keys: BTreeMap::new(),
@@ -216,6 +222,7 @@ impl State {
             self.put_job(row);
         }
         changes.jobs.into_iter().for_each(|row| self.put_job(row));
+        changes.waits_new.into_iter().chain(changes.waits).for_each(|row| self.put_wait(row));
         changes.outcomes.into_iter().for_each(|patch| self.patch_outcome(patch));
         for row in changes.events_new.iter().chain(&changes.events) {
             self.put_event(row.clone());
@@ -233,7 +240,8 @@ impl State {
     }
 
     fn note_news(&mut self, facts: &Facts<'_>, changes: &Changes) {
-        let due = |job: &JobRow| job.state == JobState::Waiting && job.run_at <= facts.now;
+        let due =
+            |job: &JobRow| job.state == JobState::Waiting && !job.held && job.run_at <= facts.now;
         let ready = |event: &EventRow| match event.state {
             EventState::Waiting => event.run_at <= facts.now,
             EventState::Leased => false,

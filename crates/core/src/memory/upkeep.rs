@@ -91,6 +91,7 @@ impl State {
                 let before = cut(now, request, keep);
                 let rows = self.jobs.values();
                 let ended = rows.filter(|row| row.queue == queue.name && row.state == state);
+                let ended = ended.filter(|row| !self.is_waited_for(row.id));
                 let ended = ended.filter_map(|row| Some((row.finished_at?, &row.id)));
                 let left = request.limit - gone.len();
                 gone.extend(oldest(ended.filter(|(at, _)| *at <= before), left));
@@ -119,6 +120,7 @@ impl State {
             self.tombstones.insert(id, tombstone);
         }
         self.outcomes.remove(&id);
+        self.drop_waits(id);
         take_all_of(&mut self.transitions, id);
         take_all_of(&mut self.dead_letters, id);
     }
@@ -126,6 +128,7 @@ impl State {
 
 fn count(queue: &mut QueueStats, row: &JobRow, now: Timestamp) {
     match row.state {
+        JobState::Waiting if row.held => queue.blocked += 1,
         JobState::Waiting if row.run_at <= now => {
             queue.ready += 1;
             let oldest = queue.oldest_ready.unwrap_or(row.run_at);

@@ -17,7 +17,8 @@ impl State {
         let mut work = self.work(facts);
         work.check_new_jobs(jobs)?;
         work.load_known(self.known(&EnqueueWants::of(jobs)));
-        let answers = jobs.iter().map(|job| work.enqueue(job, facts.hints)).collect();
+        self.load_parents(&mut work, jobs);
+        let answers = work.enqueue(jobs, facts.hints)?;
         self.write(facts, work);
         Ok(answers)
     }
@@ -56,8 +57,9 @@ impl State {
         facts.limits.check_batch("settle", settlements.len())?;
         let mut work = self.work(facts);
         self.load_wants(&mut work, &SettleWants::of(settlements));
+        self.load_parents(&mut work, settlements.iter().flat_map(|it| &it.jobs));
         let answers = settlements.iter().map(|settlement| work.settle(settlement)).collect();
-        self.write(facts, work);
+        self.conclude(facts, work)?;
         Ok(answers)
     }
 

@@ -7,7 +7,7 @@ use crate::event::Ordering;
 use crate::name::{OrderKey, QueueName};
 use crate::row::{
     AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, OutcomePatch, RequestRow, SubjectRow,
-    TransitionRow,
+    TransitionRow, WaitRow,
 };
 
 /// What a transaction writes; an engine writes the fields in this order.
@@ -25,6 +25,11 @@ pub struct Changes {
     pub jobs_new: Vec<(JobRow, RequestRow)>,
     /// Job rows to write back.
     pub jobs: Vec<JobRow>,
+    /// New waits. An open one needs its parent's row written too where that was only locked, so that
+    /// a transaction of an older snapshot cannot end the parent without seeing the wait.
+    pub waits_new: Vec<WaitRow>,
+    /// Waits to write back.
+    pub waits: Vec<WaitRow>,
     /// What executions left.
     pub outcomes: Vec<OutcomePatch>,
     /// New events, in order. Those with a free key have no sequence yet: see
@@ -84,6 +89,8 @@ impl Changes {
         }
         self.jobs_new.append(&mut other.jobs_new);
         self.jobs.append(&mut other.jobs);
+        self.waits_new.append(&mut other.waits_new);
+        self.waits.append(&mut other.waits);
         self.outcomes.append(&mut other.outcomes);
         self.events_new.append(&mut other.events_new);
         self.events.append(&mut other.events);

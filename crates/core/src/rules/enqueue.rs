@@ -1,14 +1,18 @@
 //! Owns enqueue: which items are new, which exist, which conflict, and the rows of the new ones.
 
 use super::changes::Draft;
+use super::waits::Call;
 use super::{Known, KnownJob, KnownKey, KnownSubject, Work, rerun};
+use std::collections::BTreeMap;
+
+use crate::after::OnFailure;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fence::ClaimVersion;
 use crate::hints::{HintKind, Hints};
 use crate::id::JobId;
 use crate::job::{Enqueued, NewJob, RunAt, Subject};
 use crate::json::Json;
-use crate::lifecycle::{Lifecycle, State};
+use crate::lifecycle::{Lifecycle, Place, State, Verb};
 use crate::name::{IdempotencyKey, QueueName, Scope};
 use crate::request_hash::RequestHash;
 use crate::row::{JobRow, KeyRow, RequestRow};
@@ -67,13 +71,24 @@ impl Work {
     /// `Invalid` or `NotFound` (the lifecycle) naming the first item that breaks a rule.
     pub fn check_new_jobs(&self, jobs: &[NewJob]) -> Result<()> {
         self.limits.check_batch("enqueue", jobs.len())?;
-        jobs.iter().try_for_each(|job| self.check_new_job(job))
+        jobs.iter().try_for_each(|job| self.check_new_job(job))?;
+        self.check_waits(jobs).map(|_| ())
     }
 
     fn check_new_job(&self, job: &NewJob) -> Result<()> {
         job.check(&self.limits)?;
         self.check_id_time("enqueue", job.id.unix_ms(), format!("job {}", job.id))?;
-        self.newest_lifecycle(job).map(|_| ())
+        let lifecycle = self.newest_lifecycle(job)?;
+        let may_cancel = || lifecycle.after(Place::Waiting, Verb::RequestCancel).is_some();
+        if job.after.iter().any(|after| after.on_failure != OnFailure::Run) && !may_cancel() {
+            let why = format!(
+                "lifecycle {} lists no cancel of waiting jobs, so it can wait for others only by \
+                 OnFailure::Run",
+                job.lifecycle
+            );
+            return Err(Error::invalid("enqueue", why).about(format!("job {}", job.id)));
+        }
+        Ok(())
     }
 
     pub(super) fn check_id_time(
@@ -103,39 +118,72 @@ impl Work {
         })
     }
 
-    /// Decides one new job; `Err` is that item's answer and leaves nothing.
+    /// Decides a batch of new jobs that [`Work::check_new_jobs`] has let through; each answers for
+    /// itself. What they wait for is in hand: see [`Work::parents_wanted`].
     ///
     /// # Errors
+    /// `NotFound` naming a job that one is to wait for; nothing may be written then. Per item
     /// `Conflict` naming the job that holds the key or id.
-    pub fn enqueue(&mut self, job: &NewJob, hints: &Hints) -> Result<Enqueued> {
+    pub fn enqueue(&mut self, jobs: &[NewJob], hints: &Hints) -> Result<Vec<Result<Enqueued>>> {
+        let mut call = Call::new();
+        let mut answers: BTreeMap<usize, Result<Enqueued>> = BTreeMap::new();
+        for at in self.check_waits(jobs)? {
+            let Some(job) = jobs.get(at) else { continue };
+            let answer = self.enqueue_one(job, hints, &call);
+            match &answer {
+                Err(error) if error.kind() != ErrorKind::Conflict => {
+                    return answer.map(|_| Vec::new());
+                }
+                answer => {
+                    let stands_for = answer.as_ref().ok().map(Enqueued::job);
+                    call.entry(job.id).or_insert(stands_for);
+                }
+            }
+            answers.insert(at, answer);
+        }
+        Ok(answers.into_values().collect())
+    }
+
+    fn enqueue_one(&mut self, job: &NewJob, hints: &Hints, call: &Call) -> Result<Enqueued> {
         let mut draft = Draft::default();
-        let (id, is_new, state, result) = self.draft_job(&mut draft, job)?;
+        let (id, is_new, state, result) = self.draft_job(&mut draft, job, call)?;
         self.merge(draft);
         let enqueued = Enqueued::from_parts(id, is_new, state, hints.wake(HintKind::Jobs));
         Ok(enqueued.with_result(result))
     }
 
     /// Adds a new job to a draft.
-    pub(super) fn draft_job(&self, draft: &mut Draft, job: &NewJob) -> Result<Drafted> {
+    pub(super) fn draft_job(
+        &self,
+        draft: &mut Draft,
+        job: &NewJob,
+        call: &Call,
+    ) -> Result<Drafted> {
         let hash = job.request_hash();
         match self.fate(&draft.known, job, hash)? {
             Fate::Existing(id, state, result) => return Ok((id, false, state, result)),
             Fate::New => {}
         }
+        let mut row = self.new_row(job, self.newest_lifecycle(job)?);
+        if !job.after.is_empty() {
+            row = self.draft_waits(draft, job, row, call)?;
+            // It may move on within this transaction.
+            draft.put(row.clone());
+        }
+        let state = row.state;
         if let (true, Some(subject)) = (job.rerun, &job.subject) {
             let (known, row) = rerun::mark(self.subject(&draft.known, subject), job.id, subject);
             draft.known.subjects.insert(subject.name.clone(), known);
             draft.changes.subjects.push(row);
         }
-        let lifecycle = self.newest_lifecycle(job)?;
         if let Some(key) = &job.key {
             let expires_at = job.key_ttl.map(|ttl| self.now.plus(ttl));
             let (scope, key) = (job.scope.clone(), key.clone());
-            let known = KnownKey { job: job.id, hash, expires_at, state: Some(State::Waiting) };
+            let known = KnownKey { job: job.id, hash, expires_at, state: Some(state) };
             draft.known.keys.insert((scope.clone(), key.clone()), known);
             draft.changes.keys.push(KeyRow { scope, key, job: job.id, hash, expires_at });
         }
-        draft.known.jobs.insert(job.id, KnownJob { hash, state: State::Waiting });
+        draft.known.jobs.insert(job.id, KnownJob { hash, state });
         if !draft.changes.queues.contains(&job.queue) {
             draft.changes.queues.push(job.queue.clone());
         }
@@ -148,8 +196,8 @@ impl Work {
             subject: job.subject.clone(),
             traceparent: job.traceparent.clone(),
         };
-        draft.changes.jobs_new.push((self.new_row(job, lifecycle), request));
-        Ok((job.id, true, Some(State::Waiting), None))
+        draft.changes.jobs_new.push((row, request));
+        Ok((job.id, true, Some(state), None))
     }
 
     fn subject<'a>(&'a self, fresh: &'a Known, subject: &Subject) -> Option<&'a KnownSubject> {

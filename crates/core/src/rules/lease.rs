@@ -46,8 +46,7 @@ impl Work {
     /// Claims a waiting row in memory, for engines whose claim is not one statement. A row that was
     /// reclaimed in this very transaction is not raised twice.
     pub fn claim_row(&self, row: &mut JobRow, request: &ClaimRequest, lease: LeaseLength) {
-        let taken_over = self.changed_jobs.contains(&row.id);
-        if !taken_over {
+        if !self.reclaimed.contains(&row.id) {
             row.version = row.version.next();
         }
         row.state = State::Leased;
@@ -64,6 +63,14 @@ impl Work {
         row.executions += 1;
         row.updated_at = row.updated_at.max(self.now);
         row.started_at = Some(self.now);
+    }
+
+    /// The due jobs of a queue that this transaction has made claimable and has not claimed, by id;
+    /// for engines that write last and ask once a queue.
+    pub fn freed<'a>(&'a self, queue: &'a QueueName) -> impl Iterator<Item = &'a JobRow> {
+        let rows = self.changed_jobs.iter().filter_map(|id| self.jobs.get(id));
+        let due = |row: &JobRow| !row.held && row.run_at <= self.now;
+        rows.filter(move |row| row.state == State::Waiting && row.queue == *queue && due(row))
     }
 
     /// Logs rows that were just claimed (as they are now), where their jobs keep a log or events.
@@ -185,6 +192,7 @@ impl Work {
         }
         let place = draft.row(id).map(JobRow::place);
         self.merge(draft);
+        self.reclaimed.insert(id);
         Ok(place)
     }
 }

@@ -19,6 +19,7 @@ mod rerun;
 mod settle;
 mod transition;
 mod views;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -48,6 +49,9 @@ pub struct Work {
     ids: Ids,
     jobs: BTreeMap<JobId, JobRow>,
     changed_jobs: BTreeSet<JobId>,
+    /// Jobs that a lapsed lease was taken from in this transaction.
+    reclaimed: BTreeSet<JobId>,
+    waits: waits::Waits,
     tombstones: BTreeMap<JobId, TombstoneRow>,
     events: BTreeMap<EventId, EventRow>,
     changed_events: BTreeSet<EventId>,
@@ -72,6 +76,8 @@ impl Work {
             ids,
             jobs: BTreeMap::new(),
             changed_jobs: BTreeSet::new(),
+            reclaimed: BTreeSet::new(),
+            waits: waits::Waits::default(),
             tombstones: BTreeMap::new(),
             events: BTreeMap::new(),
             changed_events: BTreeSet::new(),
@@ -121,15 +127,26 @@ impl Work {
     }
 
     /// Everything to be written, in the order of the fields.
-    pub fn into_changes(self) -> Changes {
-        let Self { mut changes, jobs, changed_jobs, events, changed_events, .. } = self;
-        let new_jobs: BTreeSet<_> = changes.jobs_new.iter().map(|(row, _)| row.id).collect();
-        for id in changed_jobs.difference(&new_jobs) {
-            changes.jobs.extend(jobs.get(id).cloned());
+    pub fn into_changes(mut self) -> Changes {
+        self.take_changes()
+    }
+
+    /// Takes what is to be written so far; what is decided after that is another write.
+    pub fn take_changes(&mut self) -> Changes {
+        let mut changes = std::mem::take(&mut self.changes);
+        let mut moved = std::mem::take(&mut self.changed_jobs);
+        for (row, _) in &mut changes.jobs_new {
+            // One that waits for others may have moved since.
+            if moved.remove(&row.id)
+                && let Some(now) = self.jobs.get(&row.id)
+            {
+                row.clone_from(now);
+            }
         }
-        for id in &changed_events {
-            changes.events.extend(events.get(id).cloned());
-        }
+        changes.jobs.extend(moved.iter().filter_map(|id| self.jobs.get(id).cloned()));
+        let moved = std::mem::take(&mut self.changed_events);
+        changes.events.extend(moved.iter().filter_map(|id| self.events.get(id).cloned()));
+        self.waits.write(&mut changes);
         changes
     }
 
@@ -144,7 +161,9 @@ impl Work {
     /// Takes over what one item decided; called only once all of it is known to hold.
     fn merge(&mut self, draft: Draft) {
         let Draft { rows, event_rows, mut changes, known } = draft;
+        self.waits.add(&mut changes.waits_new);
         for row in rows {
+            self.note_end(&row);
             self.changed_jobs.insert(row.id);
             self.jobs.insert(row.id, row);
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::changes::Draft;
 use super::ownership::Ownership;
+use super::waits::Call;
 use super::{EnqueueWants, Work};
 use crate::error::{Error, ErrorKind, LostReason, Result};
 use crate::event::NewEvent;
@@ -95,12 +96,16 @@ impl Work {
         for job in &settlement.jobs {
             self.check_new_job_in("settle", job)?;
         }
+        let order = self.check_waits(&settlement.jobs).map_err(|e| e.during("settle"))?;
         self.check_json("settle", id, settlement.checkpoint.as_ref())?;
         draft.put(row);
         self.draft_events("settle", &mut draft, Some(id), &settlement.events)?;
         self.draft_verdict(&mut draft, id, &settlement.verdict)?;
-        for job in &settlement.jobs {
-            self.draft_job(&mut draft, job).map_err(|e| e.during("settle"))?;
+        let mut call = Call::new();
+        for job in order.into_iter().filter_map(|at| settlement.jobs.get(at)) {
+            let (stands_for, ..) =
+                self.draft_job(&mut draft, job, &call).map_err(|e| e.during("settle"))?;
+            call.entry(job.id).or_insert(Some(stands_for));
         }
         if let Some(checkpoint) = &settlement.checkpoint {
             patch(&mut draft, id, |patch| patch.checkpoint = Some(checkpoint.clone()));

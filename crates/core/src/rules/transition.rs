@@ -55,6 +55,7 @@ impl Work {
         if row.state != State::Leased {
             row.lease = None;
         }
+        row.held &= row.state == State::Waiting;
         row.updated_at = row.updated_at.max(self.now);
         row.finished_at = row.state.is_terminal().then_some(row.updated_at);
         self.record_move(draft, &mut row, verb, (&from, stage_before), worker, actor)?;

@@ -48,6 +48,7 @@ impl JobView {
             lease_expires_at: job.lease.map(|lease| lease.expires_at),
             last_verdict: job.last_verdict,
             cancel_requested: job.cancel_requested,
+            blocked: job.held,
             scope: request.scope,
             key: request.key,
             subject: request.subject,

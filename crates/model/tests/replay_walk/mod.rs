@@ -10,7 +10,7 @@ use leasehold_core::{
     Settlement, State, StoreExt, VerdictKind, WorkerId,
 };
 use leasehold_model::{
-    Action, Answer, Ended, Lost, Mutant, Protocol, Request, Row, Said, Verdict, World,
+    Action, Answer, Ended, Lost, Mutant, OnFailure, Protocol, Request, Row, Said, Verdict, World,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -64,6 +64,12 @@ struct Walk<'a> {
     trace: u64,
     /// The stores' epoch at the beginning.
     epoch: u16,
+    /// Whether the second job waits for the first, and how.
+    waits: Option<OnFailure>,
+}
+
+fn waits(drawn: u8) -> Option<OnFailure> {
+    [OnFailure::Cancel, OnFailure::Run, OnFailure::Wait].get(usize::from(drawn)).copied()
 }
 
 /// Walks one trace; the epoch of all stores afterwards.
@@ -83,6 +89,7 @@ pub(crate) async fn walk(
         failovers: if random.random_range(0..3) == 0 { 2 } else { 0 },
         verdicts: vec![Verdict::Succeed, Verdict::Fail, Verdict::Retry, Verdict::Release],
         one_clock: true,
+        waits: waits(random.random_range(0..6)),
         mutant,
     };
     let mut world = model.init_states().remove(0);
@@ -90,7 +97,7 @@ pub(crate) async fn walk(
     let mut seen = 0;
     let mut lane = 0;
     let mut log = Vec::new();
-    let mut walk = Walk { store: &*stores[0], trace, epoch };
+    let mut walk = Walk { store: &*stores[0], trace, epoch, waits: model.waits };
     walk.begin().await.map_err(|error| error.to_string())?;
     for step in 0..STEPS {
         let Some((action, next)) = draw(&model, &world, &mut random) else { break };
@@ -196,6 +203,14 @@ fn verdict_of(verdict: Verdict) -> leasehold_core::Verdict {
     }
 }
 
+fn policy_of(waits: OnFailure) -> leasehold_core::OnFailure {
+    match waits {
+        OnFailure::Cancel => leasehold_core::OnFailure::Cancel,
+        OnFailure::Run => leasehold_core::OnFailure::Run,
+        OnFailure::Wait => leasehold_core::OnFailure::Wait,
+    }
+}
+
 fn kind_of(verdict: Verdict) -> VerdictKind {
     verdict_of(verdict).kind()
 }
@@ -207,6 +222,7 @@ fn state_of(row: &Row) -> State {
         Ended::Succeeded => State::Succeeded,
         Ended::Failed => State::Failed,
         Ended::Dead => State::DeadLetter,
+        Ended::Cancelled => State::Cancelled,
     }
 }
 
@@ -241,6 +257,10 @@ impl Walk<'_> {
             job.id = self.job(number);
             job.queue = self.queue()?;
             let job = job.priority(2 - i16::from(number)).max_attempts(u16::from(ATTEMPTS_MAX));
+            let job = match self.waits.filter(|_| number == 1) {
+                Some(waits) => job.after(self.job(0), policy_of(waits)),
+                None => job,
+            };
             let _new = self.store.enqueue_one(job).await?;
         }
         Ok(())
@@ -354,6 +374,7 @@ impl Walk<'_> {
                 view.worker,
                 view.lease_expires_at.is_some_and(|end| end > now),
                 view.last_verdict,
+                view.blocked,
             );
             let leased = row.state == Ended::Leased;
             let expected = (
@@ -363,6 +384,7 @@ impl Walk<'_> {
                 leased.then(|| self.worker(row.worker)),
                 row.live,
                 row.verdict.map(kind_of),
+                row.held,
             );
             if found != expected {
                 return Err(format!("job {job} is {found:?}, in the model {expected:?}"));

@@ -6,7 +6,7 @@ use crate::memory::state::{Blob, Outcome, State};
 use crate::record::RecordId;
 use crate::row::{
     AuditRow, DeadLetterRow, DocumentRow, EventRow, JobRow, KeyRow, Lease, QueueRow, RecordRow,
-    RequestRow, TokensRow, TombstoneRow, TransitionRow,
+    RequestRow, TokensRow, TombstoneRow, TransitionRow, WaitRow,
 };
 use crate::time::Timestamp;
 
@@ -45,6 +45,7 @@ impl State {
         }
         self.jobs.values().for_each(|row| add("jobs", job(row)));
         self.requests.values().for_each(|row| add("requests", request(row)));
+        self.waits.values().for_each(|row| add("waits", wait(row)));
         for (id, row) in &self.outcomes {
             let mut cells = vec![("job_id", Cell::Id(id.as_uuid()))];
             cells.extend(outcome(row));
@@ -163,6 +164,16 @@ fn request(row: &RequestRow) -> Row {
         ("subject", maybe(subject, |it| text(&it.name))),
         ("subject_version", maybe(subject, |it| int(it.version))),
         ("traceparent", maybe(row.traceparent.as_deref(), text)),
+    ]
+}
+
+fn wait(row: &WaitRow) -> Row {
+    vec![
+        ("job_id", Cell::Id(row.job.as_uuid())),
+        ("parent_id", Cell::Id(row.parent.as_uuid())),
+        ("on_failure", text(row.on_failure.as_str())),
+        ("open", int(row.open)),
+        ("outcome", maybe(row.outcome, |state| text(state.as_str()))),
     ]
 }
 
