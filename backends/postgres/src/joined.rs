@@ -175,7 +175,8 @@ impl Verb for [NewJob] {
             None => try_join(tx.facts(), known).await?,
         };
         let queues = known.queue_logs.keys().cloned().collect();
-        let spared = Spared { marks_locked: tx.own.is_some(), queues, ..Spared::default() };
+        let spared =
+            Spared { marks_locked: tx.own.is_some(), queues, is_last: true, ..Spared::default() };
         let mut work = facts.work(tx.shared);
         work.check_new_jobs(self)?;
         work.load_known(known);

@@ -13,7 +13,7 @@ use leasehold_core::{Claim, QueueName, Result, State, Timestamp};
 
 use crate::bind::Params;
 use crate::schema::Schema;
-use crate::statement::{Db, sql};
+use crate::statement::{Db, Sql, sql};
 use crate::store::PostgresStore;
 
 /// After how many claimed jobs of a queue its marks rise.
@@ -97,6 +97,16 @@ fn lock_of(schema: &Schema) -> String {
 /// Adds the marks of rows that become claimable. Sent along with the rows: the lock comes first, so
 /// that the statement after it sees every rise.
 pub(crate) async fn add(db: &Db<'_>, changes: &Changes, locked: bool) -> Result<()> {
+    let Some((sql, values)) = statement(changes) else { return Ok(()) };
+    let added = db.execute(sql, values);
+    if locked {
+        return added.await.map(|_| ());
+    }
+    try_join(lock(db), added).await.map(|_| ())
+}
+
+/// What adds the marks of rows that become claimable.
+pub(crate) fn statement(changes: &Changes) -> Option<(Sql, Params)> {
     let new = changes.jobs_new.iter().map(|(row, _)| row);
     let mut first: BTreeMap<(&QueueName, i16), Timestamp> = BTreeMap::new();
     let claimable = |row: &&JobRow| row.state == State::Waiting && !row.held;
@@ -105,17 +115,13 @@ pub(crate) async fn add(db: &Db<'_>, changes: &Changes, locked: bool) -> Result<
         *at = row.run_at.min(*at);
     }
     if first.is_empty() {
-        return Ok(());
+        return None;
     }
     let values = Params::new()
         .many(first.keys().map(|(queue, _)| queue.as_str()))
         .many(first.keys().map(|(_, priority)| *priority))
         .many(first.values().copied());
-    let added = db.execute(sql!("add_marks"), values);
-    if locked {
-        return added.await.map(|_| ());
-    }
-    try_join(lock(db), added).await.map(|_| ())
+    Some((sql!("add_marks"), values))
 }
 
 impl PostgresStore {

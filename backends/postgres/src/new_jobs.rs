@@ -10,7 +10,7 @@ use leasehold_core::{Result, State};
 use crate::bind::Params;
 use crate::error::came_first;
 use crate::joined::Joined;
-use crate::statement::{Db, sql};
+use crate::statement::{Db, Sql, sql};
 use crate::write::{all, lease};
 
 type New = (JobRow, RequestRow);
@@ -89,8 +89,24 @@ fn is_bare(request: &RequestRow) -> bool {
         && request.traceparent.is_none()
 }
 
+/// What inserts all of some jobs where they are alike.
+pub(crate) fn only_statement(rows: &[New]) -> Option<(Sql, Params)> {
+    match grouped(rows) {
+        (groups, others) if groups.len() == 1 && others.is_empty() => statement(groups.first()?),
+        _ => None,
+    }
+}
+
 async fn same(db: &Db<'_>, rows: &[&New]) -> Result<()> {
-    let Some((like, _)) = rows.first() else { return Ok(()) };
+    match statement(rows) {
+        Some((sql, values)) => db.insert(sql, values).await,
+        None => Ok(()),
+    }
+}
+
+/// What inserts jobs that are alike.
+fn statement(rows: &[&New]) -> Option<(Sql, Params)> {
+    let (like, _) = rows.first()?;
     let requests = || rows.iter().map(|(_, request)| request);
     let values = Params::new()
         .many(requests().map(|row| row.job))
@@ -107,9 +123,9 @@ async fn same(db: &Db<'_>, rows: &[&New]) -> Result<()> {
         .one(like.attempts_max)
         .one(like.created_at);
     if requests().all(is_bare) {
-        return db.insert(sql!("insert_same"), values).await;
+        return Some((sql!("insert_same"), values));
     }
-    db.insert(sql!("insert_same_named"), names(values, requests())).await
+    Some((sql!("insert_same_named"), names(values, requests())))
 }
 
 /// Adds the names that a request may have.

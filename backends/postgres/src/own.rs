@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use deadpool_postgres::Client;
 use futures_util::FutureExt;
-use leasehold_core::Result;
+use futures_util::future::join;
+use leasehold_core::{ErrorKind, Result};
 
 use crate::error::{self, engine};
 use crate::pool::SETTINGS;
@@ -47,13 +48,34 @@ impl<'c> Own<'c> {
         self.begun.load(Ordering::Relaxed)
     }
 
+    /// Commits, where that has not happened already; whom to wake now.
     pub(crate) async fn commit(self) -> Result<News> {
+        if self.open.load(Ordering::Relaxed) {
+            self.end().await?;
+        }
+        Ok(self.into_news())
+    }
+
+    /// Sends the commit along with the last writes. Each of these is sent when it is first polled, and
+    /// tells by an error of the server's when it cannot be done, upon which the commit takes all back.
+    pub(crate) async fn commit_along(
+        &self,
+        writes: impl Future<Output = Result<()>>,
+    ) -> Result<()> {
+        let (written, ended) = join(writes, self.end()).await;
+        match ended {
+            // Then nobody knows, whatever became of the other replies.
+            Err(error) if error.kind() == ErrorKind::OutcomeUnknown => Err(error),
+            ended => written.and(ended),
+        }
+    }
+
+    async fn end(&self) -> Result<()> {
         self.open.store(false, Ordering::Relaxed);
         hook("commit");
         let done = self.client.batch_execute("commit").await;
         hook("commit");
-        done.map_err(error::commit)?;
-        Ok(self.into_news())
+        done.map_err(error::commit)
     }
 
     fn into_news(mut self) -> News {
@@ -62,8 +84,9 @@ impl<'c> Own<'c> {
 
     /// Takes everything back; a connection that is lost has done so already.
     pub(crate) async fn roll_back(self) {
-        self.open.store(false, Ordering::Relaxed);
-        let _lost = self.client.batch_execute("rollback").await;
+        if self.open.swap(false, Ordering::Relaxed) {
+            let _lost = self.client.batch_execute("rollback").await;
+        }
     }
 }
 

@@ -84,6 +84,13 @@ impl<'a> Db<'a> {
         }
     }
 
+    /// Prepares a statement, so that it is on the wire as soon as it is first polled.
+    pub(crate) async fn prepare(&self, sql: Sql, params: &Params) -> Result<()> {
+        let On::Own(client) = self.on else { return Ok(()) };
+        let text = self.schema.statement(sql.name, sql.text);
+        client.prepare_typed_cached(&text, params.kinds()).await.map(|_| ()).map_err(engine)
+    }
+
     /// Runs a statement that gives no rows; how many it changed.
     pub(crate) async fn execute(&self, sql: Sql, params: Params) -> Result<u64> {
         self.changed(sql, params).await.map_err(engine)

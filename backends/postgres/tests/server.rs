@@ -83,6 +83,7 @@ fn main() {
         races::an_open_transaction_holds_up_only_who_waits_for_it,
         races::heartbeat_passes_waiting_settlements,
         races::key_taken_meanwhile_is_the_same_job,
+        races::id_taken_meanwhile_is_the_same_job,
         races::lease_being_used_counts_as_held,
         races::lease_limits_are_exact,
         races::lock_wait_does_not_lengthen_a_lease,

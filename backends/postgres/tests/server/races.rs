@@ -198,6 +198,44 @@ pub(crate) async fn key_taken_meanwhile_is_the_same_job(place: Place) {
     }
 }
 
+/// Proves: IDM-5, TX-2
+pub(crate) async fn id_taken_meanwhile_is_the_same_job(place: Place) {
+    let store = place.store().await;
+    let watcher = place.session().await;
+    for commits in [false, true] {
+        let mut other = place.session().await;
+        let tx = other.transaction().await.expect("begun");
+        let (new, third) = (job(1), job(3));
+        store.join(&tx).enqueue(&[new.clone(), third.clone()]).await.expect("enqueued");
+        let (enqueuing, batch) = (store.clone(), vec![job(0), new.clone(), job(2)]);
+        let own = tokio::spawn(async move { enqueuing.enqueue(batch).await });
+        until_blocked(&watcher, &place.schema, 1).await;
+        let (joining, mut second) = (store.clone(), place.session().await);
+        let joined = tokio::spawn(async move {
+            let tx = second.transaction().await.expect("begun");
+            let answers = joining.join(&tx).enqueue(&[third]).await;
+            // Whoever came first, the caller's transaction goes on.
+            tx.execute("select 1", &[]).await.expect("not spoiled");
+            tx.commit().await.expect("committed");
+            answers
+        });
+        until_blocked(&watcher, &place.schema, 2).await;
+        if commits {
+            tx.commit().await.expect("committed");
+        } else {
+            tx.rollback().await.expect("rolled back");
+        }
+        let answers = soon("an answer", own).await.expect("no panic").expect("enqueued");
+        let is_new: Vec<bool> =
+            answers.iter().map(|it| it.as_ref().expect("enqueued").is_new()).collect();
+        assert_eq!(is_new, [true, !commits, true]);
+        let answers = soon("an answer", joined).await.expect("no panic").expect("enqueued");
+        assert_eq!(answers[0].as_ref().expect("enqueued").is_new(), !commits);
+    }
+    let dump = leasehold_core::lab::LabStore::dump(&store).await.expect("a dump");
+    assert_eq!(dump.rows("jobs").len(), 8);
+}
+
 /// Proves: ERR-1, TX-2
 pub(crate) async fn stale_snapshot_asks_for_a_restart(place: Place) {
     let store = place.store().await;
