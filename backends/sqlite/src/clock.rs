@@ -97,7 +97,16 @@ impl Clock {
     /// The store's now in this transaction. Writes nothing: see [`Clock::keep`].
     pub(crate) fn now(&self, conn: &Connection) -> Result<Timestamp> {
         match self {
-            Self::Own(counter) => count(counter, conn),
+            Self::Own(counter) => count(counter, conn, mark(conn)?),
+            #[cfg(feature = "lab")]
+            Self::Manual(clock) => Ok(clock.now()),
+        }
+    }
+
+    /// As [`Clock::now`], where the file's mark has been read already.
+    pub(crate) fn now_after(&self, conn: &Connection, mark: (i64, i64)) -> Result<Timestamp> {
+        match self {
+            Self::Own(counter) => count(counter, conn, mark),
             #[cfg(feature = "lab")]
             Self::Manual(clock) => Ok(clock.now()),
         }
@@ -159,8 +168,7 @@ impl Clock {
     }
 }
 
-fn count(counter: &Mutex<Counter>, conn: &Connection) -> Result<Timestamp> {
-    let stored = mark(conn)?;
+fn count(counter: &Mutex<Counter>, conn: &Connection, stored: (i64, i64)) -> Result<Timestamp> {
     let mut counter = counter.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let (at, wall) = (Instant::now(), wall_us());
     let elapsed = i64::try_from((at - counter.at).as_micros()).unwrap_or(i64::MAX);

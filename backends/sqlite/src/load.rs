@@ -48,16 +48,16 @@ impl Facts {
     pub(crate) fn load(conn: &Connection, shared: &Shared) -> Result<Self> {
         let read = |row: &rusqlite::Row<'_>| {
             let mut columns = Columns::of(row);
-            Ok((Epoch::new(columns.raw()?)?, columns.raw()?))
+            let (epoch, limit) = (Epoch::new(columns.raw()?)?, columns.raw()?);
+            let mark: (i64, i64) = (columns.raw()?, columns.raw()?);
+            let stamp: String = columns.raw()?;
+            Ok((epoch, limit, mark, stamp))
         };
-        let found = row(conn, sql!("load_store"), [], read)?;
-        let (epoch, limit) = found.ok_or_else(|| corrupt("the store's row is gone"))?;
-        Ok(Self {
-            now: shared.clock.now(conn)?,
-            epoch,
-            limit,
-            lifecycles: lifecycles(conn, shared)?,
-        })
+        let found = row(conn, sql!("load_facts"), [], read)?;
+        let gone = || corrupt("the row of the store or of its clock is gone");
+        let (epoch, limit, mark, stamp) = found.ok_or_else(gone)?;
+        let now = shared.clock.now_after(conn, mark)?;
+        Ok(Self { now, epoch, limit, lifecycles: lifecycles_of(conn, shared, stamp)? })
     }
 
     pub(crate) fn work(&self, shared: &Shared) -> Work {
@@ -70,7 +70,10 @@ impl Facts {
 pub(crate) fn lifecycles(conn: &Connection, shared: &Shared) -> Result<Arc<Lifecycles>> {
     let stamp: Option<String> =
         row(conn, sql!("load_lifecycle_stamp"), [], |row| Columns::of(row).raw())?;
-    let stamp = stamp.unwrap_or_default();
+    lifecycles_of(conn, shared, stamp.unwrap_or_default())
+}
+
+fn lifecycles_of(conn: &Connection, shared: &Shared, stamp: String) -> Result<Arc<Lifecycles>> {
     let mut cached = shared.lifecycles.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((known, parsed)) = &*cached
         && *known == stamp
@@ -139,8 +142,10 @@ pub(crate) fn known(conn: &Connection, wants: &EnqueueWants) -> Result<Known> {
         let id = JobId::from_uuid(columns.id()?);
         Ok((id, KnownJob { hash: columns.hash()?, state: columns.text(State::parse)? }))
     };
-    let list = params![id_list(wants.ids.iter().map(JobId::as_bytes))];
-    known.jobs.extend(rows(conn, sql!("load_known_jobs"), list, read)?);
+    if any_taken(conn, &wants.ids)? {
+        let list = params![id_list(wants.ids.iter().map(JobId::as_bytes))];
+        known.jobs.extend(rows(conn, sql!("load_known_jobs"), list, read)?);
+    }
     for (scope, key) in &wants.keys {
         let read = |row: &rusqlite::Row<'_>| {
             let mut columns = Columns::of(row);
@@ -163,6 +168,15 @@ pub(crate) fn known(conn: &Connection, wants: &EnqueueWants) -> Result<Known> {
         known.queue_logs.extend(found.map(|queue| (queue.name, queue.log)));
     }
     Ok(known)
+}
+
+/// Whether anything exists between the smallest and the largest of some ids, which are in order. Ids
+/// begin with their time, so that fresh ones have nothing between them, however many there are.
+fn any_taken(conn: &Connection, ids: &[JobId]) -> Result<bool> {
+    let (Some(first), Some(last)) = (ids.first(), ids.last()) else { return Ok(false) };
+    let range = params![first.as_bytes().as_slice(), last.as_bytes().as_slice()];
+    let taken = row(conn, sql!("load_taken"), range, |row| Columns::of(row).raw())?;
+    Ok(taken.unwrap_or(true))
 }
 
 /// One queue.

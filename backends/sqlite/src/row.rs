@@ -1,6 +1,8 @@
 //! Owns the translation of stored rows into the contract's rows, column by column in the order of
 //! the tables. A value that does not fit is `Corrupt`, never guessed at.
 
+use std::cell::RefCell;
+
 use leasehold_core::fence::ClaimVersion;
 use leasehold_core::json::{Json, JsonLimits};
 use leasehold_core::row::{
@@ -17,6 +19,24 @@ use rusqlite::types::{FromSql, ValueRef};
 use uuid::Uuid;
 
 use crate::error::{corrupt, engine};
+
+thread_local! {
+    /// The names last read: row after row holds the same ones, which are then shared.
+    static QUEUE: RefCell<Option<QueueName>> = const { RefCell::new(None) };
+    static KIND: RefCell<Option<JobKind>> = const { RefCell::new(None) };
+    static LIFECYCLE: RefCell<Option<LifecycleName>> = const { RefCell::new(None) };
+}
+
+/// The name of a text: the last one where that is the same.
+fn again<T>(last: &mut Option<T>, text: &str, as_str: fn(&T) -> &str) -> Result<T>
+where
+    T: Clone + for<'t> TryFrom<&'t str, Error = Error>,
+{
+    match last {
+        Some(name) if as_str(name) == text => Ok(name.clone()),
+        _ => Ok(last.insert(T::try_from(text)?).clone()),
+    }
+}
 
 /// Reads a row's columns one after the other.
 pub(crate) struct Columns<'r, 's> {
@@ -158,9 +178,13 @@ impl<'r, 's> Columns<'r, 's> {
     pub(crate) fn job(&mut self) -> Result<JobRow> {
         Ok(JobRow {
             id: JobId::from_uuid(self.id()?),
-            queue: self.text(|text| QueueName::new(text))?,
-            kind: self.text(|text| JobKind::new(text))?,
-            lifecycle: self.text(|text| LifecycleName::new(text))?,
+            queue: self
+                .text(|text| QUEUE.with_borrow_mut(|last| again(last, text, QueueName::as_str)))?,
+            kind: self
+                .text(|text| KIND.with_borrow_mut(|last| again(last, text, JobKind::as_str)))?,
+            lifecycle: self.text(|text| {
+                LIFECYCLE.with_borrow_mut(|last| again(last, text, LifecycleName::as_str))
+            })?,
             revision: self.raw()?,
             state: self.text(State::parse)?,
             stage: self.raw()?,

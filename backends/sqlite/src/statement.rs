@@ -2,7 +2,7 @@
 //! sides. Refuses to know what any statement means.
 
 use leasehold_core::Result;
-use rusqlite::{Connection, Params, Row, Transaction, TransactionBehavior};
+use rusqlite::{CachedStatement, Connection, Params, Row, Transaction, TransactionBehavior};
 
 use crate::error::engine;
 
@@ -48,6 +48,28 @@ pub(crate) fn execute(conn: &Connection, sql: Sql, params: impl Params) -> Resul
     let changed = prepared.and_then(|mut it| it.execute(params));
     hook(sql.name);
     changed.map_err(engine)
+}
+
+/// A statement that runs for many rows: looked up once.
+pub(crate) struct Prepared<'c> {
+    conn: &'c Connection,
+    name: &'static str,
+    statement: CachedStatement<'c>,
+}
+
+impl<'c> Prepared<'c> {
+    pub(crate) fn new(conn: &'c Connection, sql: Sql) -> Result<Self> {
+        let statement = conn.prepare_cached(sql.text).map_err(engine)?;
+        Ok(Self { conn, name: sql.name, statement })
+    }
+
+    /// Runs it once; how many rows it changed.
+    pub(crate) fn execute(&mut self, params: impl Params) -> Result<usize> {
+        hook(self.name);
+        let changed = step(self.conn).and_then(|()| self.statement.execute(params));
+        hook(self.name);
+        changed.map_err(engine)
+    }
 }
 
 /// Runs a statement to its last row.

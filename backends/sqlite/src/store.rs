@@ -158,19 +158,18 @@ impl SqliteStore {
     ///
     /// # Errors
     /// The closure's own; `Busy`, `StorageFull`, `OutcomeUnknown` from the engine.
-    pub async fn transaction<T, F>(&self, run: F) -> Result<T>
+    pub async fn transaction<T, F>(&self, mut run: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnMut(&Transaction<'_>) -> Result<T> + Send + 'static,
     {
-        let mut run = run;
         let confirmed = move |tx: &Transaction<'_>| {
             News::watch();
             let said = run(tx)?;
             News::confirm(tx)?;
             Ok(said)
         };
-        self.call("transaction", confirmed).await
+        self.call_as("transaction", confirmed, true).await
     }
 
     /// Makes a foreign connection fit to write beside the store: it waits for locks, and leaves
@@ -208,15 +207,23 @@ impl SqliteStore {
         &self.0.target
     }
 
-    /// Runs a closure in a transaction of the writer.
+    /// Runs a closure of ours in a transaction of the writer.
     pub(crate) async fn call<T, F>(&self, operation: &'static str, verb: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Transaction<'_>) -> Result<T> + Send + 'static,
+    {
+        self.call_as(operation, verb, false).await
+    }
+
+    async fn call_as<T, F>(&self, operation: &'static str, verb: F, is_foreign: bool) -> Result<T>
     where
         T: Send + 'static,
         F: FnMut(&Transaction<'_>) -> Result<T> + Send + 'static,
     {
         self.0.opener.check(operation)?;
         let (reply, answer) = oneshot::channel();
-        let call = Call::new(Arc::clone(&self.0.shared), verb, reply);
+        let call = Call::new(Arc::clone(&self.0.shared), verb, is_foreign, reply);
         self.submit(operation, Box::new(call)).await?;
         match answer.await {
             Ok(Answer::Said(said)) => said.map_err(|error| named(error, operation)),

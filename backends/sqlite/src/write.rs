@@ -18,7 +18,7 @@ use crate::ends;
 use crate::error::corrupt;
 use crate::load::{Before, Shared, topic_is_ordered};
 use crate::row::{Columns, micros};
-use crate::statement::{execute, row, sql};
+use crate::statement::{Prepared, execute, row, sql};
 use crate::{audit, subject, waits};
 
 /// Which waiters the writes of this thread are news for, since it was last asked.
@@ -137,7 +137,7 @@ pub(crate) fn changes(
     changes.keys.iter().try_for_each(|row| key(conn, row, now))?;
     changes.subjects.iter().try_for_each(|row| subject::mark(conn, row))?;
     changes.queues.iter().try_for_each(|name| make_queue(conn, name, now))?;
-    changes.jobs_new.iter().try_for_each(|(job, request)| new_job(conn, job, request))?;
+    new_jobs(conn, &changes.jobs_new)?;
     for row in ends::write(conn, now, &changes.jobs, before)? {
         job(conn, row)?;
     }
@@ -189,7 +189,20 @@ pub(crate) fn make_queue(conn: &Connection, name: &QueueName, now: Timestamp) ->
     execute(conn, sql!("make_queue"), values).map(|_| ())
 }
 
-fn new_job(conn: &Connection, row: &JobRow, request: &RequestRow) -> Result<()> {
+fn new_jobs(conn: &Connection, rows: &[(JobRow, RequestRow)]) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut insert = Prepared::new(conn, sql!("insert_job"))?;
+    rows.iter().try_for_each(|(job, request)| new_job(conn, &mut insert, job, request))
+}
+
+fn new_job(
+    conn: &Connection,
+    insert: &mut Prepared<'_>,
+    row: &JobRow,
+    request: &RequestRow,
+) -> Result<()> {
     let lease = row.lease.as_ref();
     let values = params![
         row.id.as_bytes().as_slice(),
@@ -230,7 +243,7 @@ fn new_job(conn: &Connection, row: &JobRow, request: &RequestRow) -> Result<()> 
         request.subject.as_ref().map(|subject| subject.version),
         request.traceparent,
     ];
-    fresh(execute(conn, sql!("insert_job"), values)?, "a job's id")?;
+    fresh(insert.execute(values)?, "a job's id")?;
     if is_inline(&request.payload) {
         return Ok(());
     }

@@ -1,6 +1,9 @@
-//! Owns the one thread that writes: it takes all requests that wait, gives each a savepoint of one
-//! immediate transaction, and answers after the commit has returned. Refuses to know what a request
-//! does.
+//! Owns the one thread that writes: it takes all requests that wait, runs them in one immediate
+//! transaction, and answers after the commit has returned. Refuses to know what a request does.
+//!
+//! A savepoint around each costs more than a small request itself. So a group runs without any at
+//! first, and when a request fails after it has written, all of it is rolled back and runs again, each
+//! in a savepoint. A caller's closure has one at once, so that a foreseen error runs nothing twice.
 //!
 //! A full disk can end a transaction without a word, and the next statement would then commit by
 //! itself. So after each request the transaction is looked for, and when it is gone the requests run
@@ -37,6 +40,8 @@ const TURN: Duration = Duration::from_millis(1);
 pub(crate) trait Request: Send {
     /// Does it, inside a transaction; whether its writes are to be kept. May be called again.
     fn run(&mut self, tx: &Transaction<'_>) -> bool;
+    /// Whether it is a caller's own closure, which fails as it likes.
+    fn is_foreign(&self) -> bool;
     /// Answers, after the transaction's end.
     fn finish(self: Box<Self>, end: Result<()>);
 }
@@ -52,13 +57,19 @@ pub(crate) struct Call<T, F> {
     verb: F,
     answer: Option<Answer<T>>,
     news: News,
+    is_foreign: bool,
     reply: oneshot::Sender<Answer<T>>,
     shared: Arc<Shared>,
 }
 
 impl<T, F> Call<T, F> {
-    pub(crate) fn new(shared: Arc<Shared>, verb: F, reply: oneshot::Sender<Answer<T>>) -> Self {
-        Self { verb, answer: None, news: News::default(), reply, shared }
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        verb: F,
+        is_foreign: bool,
+        reply: oneshot::Sender<Answer<T>>,
+    ) -> Self {
+        Self { verb, answer: None, news: News::default(), is_foreign, reply, shared }
     }
 }
 
@@ -75,6 +86,10 @@ where
         };
         self.news = News::take();
         matches!(self.answer.insert(answer), Answer::Said(Ok(_)))
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.is_foreign
     }
 
     fn finish(self: Box<Self>, end: Result<()>) {
@@ -96,6 +111,8 @@ where
 
 /// How a group ended short of its commit.
 enum Broken {
+    /// A request failed that had written something and had no savepoint.
+    Half,
     /// It was refused: it holds no lock, wrote nothing, and would be refused again.
     Refused(Error),
     /// Its transaction ended by itself, or its commit was refused.
@@ -170,9 +187,17 @@ impl Writer {
     }
 
     fn commit(&mut self, mut group: Vec<Box<dyn Request>>) {
-        let ended = try_group(&self.conn, self.shared.files.as_ref(), &mut group);
+        let files = self.shared.files.as_ref();
+        let ended = match try_group(&self.conn, files, &mut group, false) {
+            Err(Broken::Half) => try_group(&self.conn, files, &mut group, true),
+            ended => ended,
+        };
         match ended {
             Ok(()) => finish(group, || Ok(())),
+            Err(Broken::Half) => {
+                let why = "a request was left half done";
+                finish(group, || Err(Error::new(ErrorKind::Corrupt, "write", why)));
+            }
             Err(Broken::Refused(error)) => finish(group, || Err(error.clone())),
             Err(Broken::Unknown(error)) => {
                 let error = unknown(error);
@@ -230,19 +255,27 @@ fn try_group(
     conn: &Connection,
     files: Option<&Files>,
     group: &mut [Box<dyn Request>],
+    guarded: bool,
 ) -> Result<(), Broken> {
     let tx = statement::begin(conn).map_err(Broken::Refused)?;
     let alone = group.len() == 1;
     let mut kept = false;
     for request in group.iter_mut() {
-        if alone {
-            kept = request.run(&tx);
-        } else {
+        let before = tx.total_changes();
+        let mut half = false;
+        if !alone && (guarded || request.is_foreign()) {
             kept |= run_in_savepoint(&tx, request).map_err(Broken::RolledBack)?;
+        } else {
+            let keep = request.run(&tx);
+            kept |= keep;
+            half = !alone && !keep && tx.total_changes() != before;
         }
         if tx.is_autocommit() {
             let why = "the database ended the transaction by itself";
             return Err(Broken::RolledBack(Error::new(ErrorKind::Unavailable, "write", why)));
+        }
+        if half {
+            return Err(Broken::Half);
         }
     }
     if !kept {

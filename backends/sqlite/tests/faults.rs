@@ -10,14 +10,17 @@ use std::collections::BTreeSet;
 
 use leasehold_conformance::sweep::{OTHERS, REPEATABLE, prepare, run, start};
 use leasehold_core::lab::LabStore;
-use leasehold_core::{ErrorKind, Result, failpoint};
+use leasehold_core::{
+    Enqueued, Error, ErrorKind, IdempotencyKey, JobId, JobKind, Json, NewJob, Result, StoreExt,
+    failpoint,
+};
 use leasehold_sqlite::SqliteStore;
-use leasehold_sqlite::rusqlite::{Connection, Row, ffi};
+use leasehold_sqlite::rusqlite::{Connection, Row, Transaction, ffi};
 use place::Place;
 use tokio::runtime::Runtime;
 
 /// A code, what it is at a statement and at the commit.
-const CODES: [(i32, ErrorKind, ErrorKind); 12] = [
+const CODES: [(i32, ErrorKind, ErrorKind); 14] = [
     (ffi::SQLITE_FULL, ErrorKind::StorageFull, ErrorKind::StorageFull),
     (ffi::SQLITE_IOERR, ErrorKind::Unavailable, ErrorKind::OutcomeUnknown),
     (ffi::SQLITE_IOERR_READ, ErrorKind::Unavailable, ErrorKind::OutcomeUnknown),
@@ -30,6 +33,8 @@ const CODES: [(i32, ErrorKind, ErrorKind); 12] = [
     (ffi::SQLITE_INTERRUPT, ErrorKind::Unavailable, ErrorKind::OutcomeUnknown),
     (ffi::SQLITE_READONLY, ErrorKind::Unavailable, ErrorKind::OutcomeUnknown),
     (ffi::SQLITE_CORRUPT, ErrorKind::Corrupt, ErrorKind::Corrupt),
+    (ffi::SQLITE_NOTADB, ErrorKind::Corrupt, ErrorKind::Corrupt),
+    (ffi::SQLITE_PROTOCOL, ErrorKind::Unavailable, ErrorKind::OutcomeUnknown),
 ];
 
 /// Fails one verb at each step with one code; how many points there were.
@@ -111,11 +116,74 @@ fn a_migration_that_fails_at_any_step_is_all_or_nothing(runtime: &Runtime) {
     panic!("the opening never ends");
 }
 
+/// Four enqueues in one group of the writer, one step of which fails: what each was answered.
+async fn group(store: &SqliteStore, step: u64) -> Vec<(JobId, Result<Enqueued>)> {
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (tell, told) = std::sync::mpsc::channel();
+    let busy = store.clone();
+    let busy = tokio::spawn(async move {
+        let hold = move |_: &Transaction<'_>| {
+            tell.send(()).expect("a listener");
+            let _released = released.recv();
+            Err::<(), _>(Error::new(ErrorKind::Invalid, "hold", "nothing is to be kept"))
+        };
+        busy.transaction(hold).await
+    });
+    tokio::task::spawn_blocking(move || told.recv()).await.expect("no panic").expect("held");
+    let enqueue = |number: u64| {
+        let kind = JobKind::new("resize").expect("a kind");
+        let key = IdempotencyKey::new(format!("key {number}")).expect("a key");
+        let (job, store) = (NewJob::new(kind, Json::null()).key(key), store.clone());
+        (job.id, tokio::spawn(async move { store.enqueue_one(job).await }))
+    };
+    let tasks: Vec<_> = (0..4).map(enqueue).collect();
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    failpoint::arm_fault(step, ffi::SQLITE_IOERR_READ);
+    release.send(()).expect("the writer waits");
+    let _held = busy.await.expect("no panic");
+    let mut answers = Vec::new();
+    for (id, task) in tasks {
+        answers.push((id, task.await.expect("no panic")));
+    }
+    answers
+}
+
+/// A request that fails half done beside others takes nothing of theirs along, and leaves nothing.
+///
+/// Proves: ERR-1, TX-1
+fn a_group_with_a_half_done_request_is_run_again(runtime: &Runtime) {
+    let (mut refused, mut again) = (0, 0);
+    for step in 1..100 {
+        let fired = runtime.block_on(async {
+            let store = SqliteStore::lab(":memory:", start()).await.expect("a store");
+            let answers = group(&store, step).await;
+            let fired = failpoint::steps() >= step;
+            failpoint::arm_fault(0, 0);
+            let dump = store.dump().await.expect("a dump");
+            for (id, answer) in &answers {
+                let rows = dump.rows("jobs").iter().filter(|row| row.contains(&id.to_string()));
+                assert_eq!(rows.count(), usize::from(answer.is_ok()), "step {step}: {answer:?}");
+            }
+            assert_eq!(dump.rows("jobs").len(), dump.rows("keys").len(), "step {step}");
+            let whole = answers.iter().all(|(_, answer)| answer.is_ok());
+            refused += u32::from(fired && !whole);
+            again += u32::from(fired && whole);
+            fired
+        });
+        if !fired {
+            assert!(refused > 3 && again > 3, "{refused} refused, {again} run again");
+            return;
+        }
+    }
+    panic!("the group never ends");
+}
+
 /// One after the other: a fault is armed for the whole process.
 #[test]
 fn every_step_may_fail() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     a_migration_that_fails_at_any_step_is_all_or_nothing(&runtime);
+    a_group_with_a_half_done_request_is_run_again(&runtime);
     each_step_that_fails_stores_nothing_and_says_why(&runtime);
 }
