@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::{
-    Error, ErrorKind, Failure, FailureCode, Fence, Result, Settled, Settlement, Store, StoreExt,
-    Verdict,
+    Error, ErrorKind, Failure, FailureCode, Fence, Json, Result, Settled, Settlement, Store,
+    StoreExt, Verdict,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::lane::Leases;
 
-/// The most settlements of one call.
-const BATCH: usize = 100;
+/// The most settlements of one call, and the most bytes of documents where it has more than one.
+const BATCH: usize = 1_000;
+const BYTES_MAX: usize = 4 << 20;
 /// How long to wait before the same settlements are sent again.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long one call may take before its reply counts as lost.
@@ -76,29 +77,37 @@ struct Lane {
 
 impl Lane {
     async fn settle_all(mut self, mut inbox: mpsc::Receiver<Item>) {
+        let mut pause = false;
         loop {
             if self.batch.is_empty() {
                 if inbox.recv_many(&mut self.batch, BATCH).await == 0 {
                     return;
                 }
             } else {
-                tokio::time::sleep(PAUSE).await;
+                if pause {
+                    tokio::time::sleep(PAUSE).await;
+                }
                 self.batch.retain(|item| self.leases.ends(&item.settlement.fence).is_some());
                 while self.batch.len() < BATCH {
                     let Ok(item) = inbox.try_recv() else { break };
                     self.batch.push(item);
                 }
             }
-            self.send_batch().await;
+            pause = self.send_batch().await;
         }
     }
 
-    /// Sends what is in hand; what has to be sent again stays in hand.
-    async fn send_batch(&mut self) {
-        let all: Vec<_> = self.batch.iter().map(|item| item.settlement.clone()).collect();
+    /// Sends what is in hand, as far as it fits one call; what has to be sent again stays in hand, and
+    /// then it is so told.
+    async fn send_batch(&mut self) -> bool {
+        let these = fitting(&self.batch);
+        let all: Vec<_> =
+            self.batch.iter().take(these).map(|item| item.settlement.clone()).collect();
+        let left = self.batch.len() - these;
         match tokio::time::timeout(CALL_MAX, self.store.settle(all)).await {
             Ok(Ok(answers)) => {
-                for (item, answer) in std::mem::take(&mut self.batch).into_iter().zip(answers) {
+                let sent: Vec<Item> = self.batch.drain(..these).collect();
+                for (item, answer) in sent.into_iter().zip(answers) {
                     self.learn(item, answer);
                 }
             }
@@ -107,13 +116,15 @@ impl Lane {
             }
             Ok(Err(error)) => {
                 tracing::warn!(%error, "settlements are sent one by one");
-                for item in std::mem::take(&mut self.batch) {
+                let sent: Vec<Item> = self.batch.drain(..these).collect();
+                for item in sent {
                     let answer = self.store.settle_one(item.settlement.clone()).await;
                     self.learn(item, answer);
                 }
             }
             Err(_) => tracing::warn!("settle took too long; the settlements are sent again"),
         }
+        self.batch.len() > left
     }
 
     fn learn(&mut self, item: Item, answer: Result<Settled>) {
@@ -131,6 +142,28 @@ impl Lane {
         self.leases.remove(&fence);
         let _ = item.done.send(());
     }
+}
+
+/// How many settlements from the first on fit one call.
+fn fitting(batch: &[Item]) -> usize {
+    let mut bytes = 0;
+    let fits = |item: &&Item| {
+        bytes += weight(&item.settlement);
+        bytes <= BYTES_MAX
+    };
+    batch.iter().take(BATCH).take_while(fits).count().max(1).min(batch.len())
+}
+
+/// The bytes of a settlement's documents.
+fn weight(settlement: &Settlement) -> usize {
+    let result = match &settlement.verdict {
+        Verdict::Succeed { result } => result.as_ref(),
+        _ => None,
+    };
+    let own = result.into_iter().chain(&settlement.checkpoint);
+    let events = settlement.events.iter().map(|event| &event.payload);
+    let jobs = settlement.jobs.iter().map(|job| &job.payload);
+    own.chain(events).chain(jobs).map(Json::len).sum()
 }
 
 /// The verdict in place of one that the store refused.

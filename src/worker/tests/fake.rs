@@ -47,6 +47,8 @@ pub(crate) struct Script {
     pub(crate) control_errors: VecDeque<ErrorKind>,
     pub(crate) claims: Vec<ClaimRequest>,
     pub(crate) settled: Vec<Settlement>,
+    /// How many settlements each call brought.
+    pub(crate) settle_calls: Vec<usize>,
     pub(crate) reports: Vec<Progress>,
     pub(crate) renewals: usize,
     /// How many fences each renewal held.
@@ -237,6 +239,7 @@ impl Store for Fake {
         self.script(|script| {
             let mut answers = Vec::new();
             assert!(!script.settle_panics, "no settlements today");
+            script.settle_calls.push(settlements.len());
             for settlement in settlements {
                 script.settled.push(settlement);
                 answers.push(match script.settle_errors.pop_front() {

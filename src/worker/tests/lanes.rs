@@ -83,6 +83,24 @@ async fn panics_while_something_is_dropped_are_failures_like_others() {
     assert_eq!(quick, &Verdict::Succeed { result: None });
 }
 
+/// Proves: WQ-10
+#[tokio::test]
+async fn large_results_are_settled_a_few_at_a_time() {
+    let fake = Fake::with((0..12).map(|_| job("large")));
+    let all_in = Arc::new(tokio::sync::Barrier::new(12));
+    let large = move |_: Context, (): ()| {
+        let all_in = all_in.clone();
+        async move {
+            all_in.wait().await;
+            Ok(Handled::done_with(&"x".repeat(1_000_000)))
+        }
+    };
+    worker(&fake).slots(12).handler(kind("large"), large).build().run_until_idle().await.unwrap();
+    let calls = fake.script(|script| script.settle_calls.clone());
+    assert_eq!(calls.iter().sum::<usize>(), 12, "{calls:?}");
+    assert_eq!(calls.iter().max(), Some(&4), "{calls:?}");
+}
+
 /// Proves: WQ-20
 #[tokio::test]
 async fn a_start_that_gets_no_answer_ends_five_seconds_after_the_shutdown() {
