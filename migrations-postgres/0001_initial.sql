@@ -17,7 +17,11 @@ create table leasehold.queues (
   keep_succeeded_s bigint not null,
   keep_failed_s bigint not null,
   keep_dead_s bigint not null,
-  created_at timestamptz not null
+  created_at timestamptz not null,
+  partition_limit bigint check (partition_limit >= 0),
+  partition_rate bigint check (partition_rate >= 1),
+  partition_burst bigint check (partition_burst >= 1),
+  constraint queues_rate_has_burst check ((partition_rate is null) = (partition_burst is null))
 );
 
 create table leasehold.topics (
@@ -81,6 +85,7 @@ create table leasehold.jobs (
   subject text collate "C",
   subject_version bigint,
   traceparent text,
+  partition text collate "C",
   constraint jobs_lease_exactly_when_leased check (
     (state = 'leased') = (worker_id is not null)
     and (worker_id is null) = (lease_expires_at is null)
@@ -101,11 +106,16 @@ create table leasehold.jobs (
   autovacuum_vacuum_insert_scale_factor = 0.1,
   autovacuum_analyze_scale_factor = 0.05
 );
--- The claim order within a queue.
+-- The claim order within a queue, of the jobs that are of no partition, and within each partition.
 create index jobs_claimable on leasehold.jobs (queue, priority desc, run_at, id)
-  where state = 'waiting' and not held;
+  where state = 'waiting' and not held and partition is null;
+create index jobs_in_turn on leasehold.jobs (queue, partition, priority desc, run_at, id)
+  where state = 'waiting' and not held and partition is not null;
 -- Small: what is leased; expired leases are found by reading it. Holds no column a heartbeat changes.
 create index jobs_leased on leasehold.jobs (queue, id) where state = 'leased';
+-- How many leases each partition holds.
+create index jobs_leased_in on leasehold.jobs (queue, partition)
+  where state = 'leased' and partition is not null;
 -- What prune looks at.
 create index jobs_ended on leasehold.jobs (queue, state, finished_at, id)
   where finished_at is not null;
@@ -330,6 +340,26 @@ create index waits_parent on leasehold.waits (parent_id, job_id);
 create index waits_open on leasehold.waits (job_id, parent_id) where open;
 -- The ended jobs that somebody still waits for; prune passes over them.
 create index waits_pending on leasehold.waits (parent_id) where open and outcome is not null;
+-- Which partition of each queue had its turn last, '' for the jobs of none. A new turn is a new row in
+-- place of the one before, so that the newest is found at once however many dead ones lie behind it.
+create table leasehold.turns (
+  queue text collate "C" not null,
+  turn bigint not null,
+  partition text collate "C" not null,
+  primary key (queue, turn)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
+
+-- What partitions may start at their queue's rate; one without a row, or with a full one, a whole burst.
+create table leasehold.starts (
+  queue text collate "C" not null,
+  partition text collate "C" not null,
+  level bigint not null check (level >= 0),
+  at timestamptz not null,
+  open_at timestamptz not null,
+  full_at timestamptz not null,
+  primary key (queue, partition)
+) with (fillfactor = 50);
+create index starts_full on leasehold.starts (full_at);
 
 -- Read views: the stable surface for people and other programs. Tables are private.
 create view leasehold.v_jobs as
@@ -337,7 +367,7 @@ create view leasehold.v_jobs as
     j.held, j.attempts, j.attempts_max, j.executions, j.claim_version, j.worker_id,
     j.lease_expires_at, j.heartbeat_at, j.cancel_requested, j.scope, j.key, j.subject,
     j.subject_version, j.payload, o.result, o.checkpoint, o.failure, j.created_at, j.updated_at,
-    j.started_at, j.finished_at
+    j.started_at, j.finished_at, j.partition
   from leasehold.jobs j
     left join leasehold.outcomes o on o.job_id = j.id;
 create view leasehold.v_events as
@@ -352,7 +382,8 @@ create view leasehold.v_waits as
     join leasehold.jobs j on j.id = w.job_id
     left join leasehold.jobs p on p.id = w.parent_id;
 create view leasehold.v_queues as
-  select name, paused, max_leased, lease_ms, log, keep_succeeded_s, keep_failed_s, keep_dead_s
+  select name, paused, max_leased, lease_ms, log, keep_succeeded_s, keep_failed_s, keep_dead_s,
+    partition_limit, partition_rate, partition_burst
   from leasehold.queues;
 
 -- A time later by some microseconds, not beyond the last instant; null when they are.
@@ -372,7 +403,7 @@ create function leasehold.enqueue_job(
   in_id_ms bigint, in_skew_ms bigint, in_queue text, in_kind text, in_priority bigint,
   in_delay_us bigint, in_run_at_us bigint, in_attempts bigint, in_payload text, in_subject text,
   in_subject_version bigint, in_traceparent text, in_ttl_us bigint, in_keep_succeeded_s bigint,
-  in_keep_failed_s bigint, in_keep_dead_s bigint, in_now_us bigint,
+  in_keep_failed_s bigint, in_keep_dead_s bigint, in_now_us bigint, in_partition text,
   out outcome text, out job uuid, out state text
 )
 language plpgsql
@@ -441,7 +472,7 @@ begin
       id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
       attempts, attempts_max, executions, claim_version, step, cancel_requested, transition_seq,
       event_seq, created_at, updated_at, payload, hash, scope, key, subject, subject_version,
-      traceparent
+      traceparent, partition
     )
     values (
       in_job, in_queue, in_kind, in_lifecycle, form.revision, 'waiting', 0, in_priority, run, false,
@@ -452,7 +483,7 @@ begin
       ),
       0, coalesce(in_attempts, (form.definition #>> '{budget,attempts}')::bigint), 0, 0, 0, false,
       0, 0, now_at, now_at, in_payload, in_hash, in_scope, in_key, in_subject, in_subject_version,
-      in_traceparent
+      in_traceparent, in_partition
     )
     on conflict (id) do nothing;
     exit when found;
@@ -467,11 +498,12 @@ begin
   on conflict (name) do nothing;
   insert into leasehold.low_water (queue, priority, run_at)
   select in_queue, in_priority, run
-  where current_setting('transaction_isolation') <> 'read committed' or not exists (
+  where in_partition is null
+    and (current_setting('transaction_isolation') <> 'read committed' or not exists (
       select 1
       from leasehold.low_water low
       where low.queue = in_queue and low.priority = in_priority and low.run_at <= run
-    );
+    ));
   outcome := 'new';
   state := 'waiting';
 end
@@ -505,7 +537,7 @@ $$;
 create view leasehold.enqueue as
   select null::text as queue, null::text as kind, null::text as payload, null::text as scope,
     null::text as key, null::integer as priority, null::timestamptz as run_at,
-    null::integer as max_attempts
+    null::integer as max_attempts, null::text as partition
   where false;
 create function leasehold.enqueue_insert() returns trigger
 language plpgsql security definer
@@ -524,6 +556,10 @@ begin
     or length(new.scope) > 255 or length(coalesce(new.key, 'k')) not between 1 and 255
   then
     raise exception 'leasehold.enqueue: queue, kind, scope and key are texts of up to 255 printable ASCII characters, and only scope may be empty'
+      using errcode = 'invalid_parameter_value';
+  end if;
+  if new.partition collate "C" !~ '^[ -~]{1,255}$' then
+    raise exception 'leasehold.enqueue: partition is a text of 1 to 255 printable ASCII characters'
       using errcode = 'invalid_parameter_value';
   end if;
   if new.key is null and new.scope <> '' then
@@ -550,7 +586,7 @@ begin
     'leasehold low_water ' || tg_table_schema, gen_random_uuid(), decode(repeat('00', 32), 'hex'),
     new.scope, new.key, 'standard', null, null, new.queue, new.kind, new.priority, null,
     (extract(epoch from new.run_at) * 1000000)::bigint, new.max_attempts, new.payload, null, null,
-    null, null, 86400, 604800, 2592000, null
+    null, null, 86400, 604800, 2592000, null, new.partition
   );
   if made.outcome = 'new' then
     return new;

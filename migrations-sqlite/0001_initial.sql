@@ -26,7 +26,11 @@ create table leasehold_queues (
   keep_succeeded_s integer not null,
   keep_failed_s integer not null,
   keep_dead_s integer not null,
-  created_at integer not null
+  created_at integer not null,
+  partition_limit integer check (partition_limit >= 0),
+  partition_rate integer check (partition_rate >= 1),
+  partition_burst integer check (partition_burst >= 1),
+  constraint queues_rate_has_burst check ((partition_rate is null) = (partition_burst is null))
 ) strict;
 
 create table leasehold_topics (
@@ -87,6 +91,7 @@ create table leasehold_jobs (
   subject text,
   subject_version integer,
   traceparent text,
+  partition text,
   constraint jobs_subject_has_version check ((subject is null) = (subject_version is null)),
   constraint jobs_lease_exactly_when_leased check (
     (state = 'leased') = (worker_id is not null)
@@ -99,9 +104,15 @@ create table leasehold_jobs (
     (state in ('waiting', 'leased')) = (finished_at is null)
   )
 ) strict, without rowid;
--- The claim order within a queue.
-create index leasehold_jobs_claimable on leasehold_jobs (queue, priority desc, run_at, id)
-  where state = 'waiting' and held = 0;
+-- The claim order within a queue, of the jobs that are of no partition, and within each partition. With
+-- these parentheses, and the partition at the end, SQLite finds all it reads in the index.
+create index leasehold_jobs_claimable on leasehold_jobs (queue, priority desc, run_at, id, partition)
+  where state = 'waiting' and (held = 0 and partition is null);
+create index leasehold_jobs_in_turn on leasehold_jobs (queue, partition, priority desc, run_at, id)
+  where state = 'waiting' and (held = 0 and partition is not null);
+-- How many leases each partition holds.
+create index leasehold_jobs_leased_in on leasehold_jobs (queue, partition)
+  where state = 'leased' and partition is not null;
 -- Where every job is, for listings by any of these and for what is leased; expired leases are found by
 -- reading those. Holds no column a heartbeat changes.
 create index leasehold_jobs_listed on leasehold_jobs (state, queue, kind, id);
@@ -323,6 +334,24 @@ create table leasehold_waits (
 create index leasehold_waits_parent on leasehold_waits (parent_id, job_id);
 -- Whether a job waits for any other.
 create index leasehold_waits_open on leasehold_waits (job_id, parent_id) where open = 1;
+-- Which partition of each queue had its turn last, '' for the jobs of none.
+create table leasehold_turns (
+  queue text primary key,
+  turn integer not null,
+  partition text not null
+) strict;
+
+-- What partitions may start at their queue's rate; one without a row, or with a full one, a whole burst.
+create table leasehold_starts (
+  queue text not null,
+  partition text not null,
+  level integer not null check (level >= 0),
+  at integer not null,
+  open_at integer not null,
+  full_at integer not null,
+  primary key (queue, partition)
+) strict;
+create index leasehold_starts_full on leasehold_starts (full_at, queue, partition);
 
 -- Read views: the stable surface for people and other programs. Tables are private.
 create view leasehold_v_jobs as
@@ -330,7 +359,7 @@ create view leasehold_v_jobs as
     j.held, j.attempts, j.attempts_max, j.executions, j.claim_version, j.worker_id,
     j.lease_expires_at, j.heartbeat_at, j.cancel_requested, j.scope, j.key, j.subject,
     j.subject_version, coalesce(j.payload, p.payload) as payload, o.result, o.checkpoint, o.failure, j.created_at, j.updated_at,
-    j.started_at, j.finished_at
+    j.started_at, j.finished_at, j.partition
   from leasehold_jobs j
     left join leasehold_payloads p on p.job_id = j.id
     left join leasehold_outcomes o on o.job_id = j.id;
@@ -346,7 +375,8 @@ create view leasehold_v_waits as
     join leasehold_jobs j on j.id = w.job_id
     left join leasehold_jobs p on p.id = w.parent_id;
 create view leasehold_v_queues as
-  select name, paused, max_leased, lease_ms, log, keep_succeeded_s, keep_failed_s, keep_dead_s
+  select name, paused, max_leased, lease_ms, log, keep_succeeded_s, keep_failed_s, keep_dead_s,
+    partition_limit, partition_rate, partition_burst
   from leasehold_queues;
 
 -- An enqueue for other languages: an insert here makes a job in the inserter's transaction. Which key is
@@ -354,12 +384,12 @@ create view leasehold_v_queues as
 -- says what to do on a conflict, so that the inserter's own `or replace` or `or ignore` counts nowhere.
 create view leasehold_enqueue as
   select null as queue, null as kind, null as payload, null as scope, null as key, null as priority,
-    null as run_at, null as max_attempts
+    null as run_at, null as max_attempts, null as partition
   where 0;
 -- Private: the same with the job's id and the time made.
 create view leasehold_enqueue_row as
   select null as id, null as now, null as queue, null as kind, null as payload, null as scope,
-    null as key, null as priority, null as run_at, null as max_attempts
+    null as key, null as priority, null as run_at, null as max_attempts, null as partition
   where 0;
 create trigger leasehold_enqueue_insert instead of insert on leasehold_enqueue
 begin
@@ -374,7 +404,7 @@ begin
     ) then 0 else cast(strftime('%s', 'now') as integer) * 1000000
       + cast(substr(strftime('%f', 'now'), 4) as integer) * 1000 end),
     coalesce(new.queue, 'default'), new.kind, new.payload, coalesce(new.scope, ''), new.key,
-    coalesce(new.priority, 0), new.run_at, new.max_attempts
+    coalesce(new.priority, 0), new.run_at, new.max_attempts, new.partition
   from leasehold_clock
   where id = 1;
 end;
@@ -393,6 +423,10 @@ begin
     and length(new.scope) = length(cast(new.scope as blob))
     and length(coalesce(new.key, '')) = length(cast(coalesce(new.key, '') as blob))
     and new.queue || new.kind || new.scope || coalesce(new.key, '') not glob '*[^ -~]*', 0);
+  select raise(abort, 'leasehold_enqueue: partition is a text of 1 to 255 printable ASCII characters')
+  where new.partition is not null and not (
+    typeof(new.partition) = 'text' and length(new.partition) = length(cast(new.partition as blob))
+    and length(new.partition) between 1 and 255 and new.partition not glob '*[^ -~]*');
   select raise(abort, 'leasehold_enqueue: a scope needs a key')
   where new.key is null and new.scope <> '';
   select raise(abort, 'leasehold_enqueue: priority is a whole number from -32768 to 32767, max_attempts one from 1 to 65535, run_at microseconds since 1970')
@@ -473,14 +507,14 @@ begin
   insert into leasehold_jobs (
     id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
     attempts, attempts_max, executions, claim_version, step, cancel_requested, transition_seq,
-    event_seq, created_at, updated_at, payload, hash, scope, key
+    event_seq, created_at, updated_at, payload, hash, scope, key, partition
   )
   select new.id, new.queue, new.kind, l.name, l.revision, 'waiting', 0, new.priority,
     max(coalesce(new.run_at, new.now), new.now), 0, 0,
     coalesce((select log from leasehold_queues where name = new.queue), json_extract(l.definition, '$.log')),
     0, coalesce(new.max_attempts, json_extract(l.definition, '$.budget.attempts')), 0, 0, 0, 0, 0, 0,
     new.now, new.now, iif(length(cast(new.payload as blob)) <= 512, new.payload, null), zeroblob(32),
-    new.scope, new.key
+    new.scope, new.key, new.partition
   from leasehold_lifecycles l
   where l.name = 'standard'
     and l.revision = (select max(revision) from leasehold_lifecycles where name = 'standard')

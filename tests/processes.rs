@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use child::Child;
 use engine::Engine;
 use leasehold_core::{
-    EventFilter, JobFilter, JobKind, Json, LeaseLength, NewJob, Paging, Query, QueueSettings,
-    Result, State, Store, StoreExt,
+    EventFilter, JobFilter, JobKind, Json, LeaseLength, NewJob, Paging, PartitionName, Query,
+    QueueSettings, Result, State, Store, StoreExt,
 };
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
@@ -23,11 +23,12 @@ use tokio::runtime::Runtime;
 /// What a trial runs.
 type Story = fn(&Engine) -> Result<(), Failed>;
 
-const STORIES: [(&str, Story); 4] = [
+const STORIES: [(&str, Story); 5] = [
     ("terminated_worker_gives_its_jobs_back", terminated_worker_gives_its_jobs_back),
     ("killed_workers_lose_nothing", killed_workers_lose_nothing),
     ("stopped_worker_changes_nothing", stopped_worker_changes_nothing),
     ("eight_workers_share_the_jobs", eight_workers_share_the_jobs),
+    ("killed_workers_leak_no_room", killed_workers_leak_no_room),
 ];
 
 fn main() -> ExitCode {
@@ -53,11 +54,22 @@ fn runtime() -> Runtime {
 
 /// Adds jobs of the kind `count` whose leases last one second.
 async fn add_jobs(store: &dyn Store, jobs: usize) -> Result<()> {
+    add_jobs_of(store, jobs, 0).await
+}
+
+/// The same, of so many partitions.
+async fn add_jobs_of(store: &dyn Store, jobs: usize, partitions: usize) -> Result<()> {
     let queue = leasehold_core::QueueName::default_queue();
     let settings = QueueSettings::new().lease(LeaseLength::from_millis(1_000)?);
     store.control(leasehold_core::Control::SetQueue(queue, settings)).await?;
     let kind = JobKind::new("count")?;
-    let job = |n| Ok(NewJob::new(kind.clone(), Json::parse(format!("{n}"))?).max_attempts(50));
+    let job = |n: usize| {
+        let job = NewJob::new(kind.clone(), Json::parse(format!("{n}"))?).max_attempts(50);
+        Ok(match n.checked_rem(partitions) {
+            Some(place) => job.partition(PartitionName::new(format!("tenant {place}"))?),
+            None => job,
+        })
+    };
     let batch = (0..jobs).map(job).collect::<Result<Vec<_>>>()?;
     for answer in store.enqueue(batch).await? {
         assert!(answer?.is_new());
@@ -110,6 +122,51 @@ fn killed_workers_lose_nothing(engine: &Engine) -> Result<(), Failed> {
             false => Err("no job was taken over: the kills hit nothing".into()),
         }
     })
+}
+
+/// Proves: QUE-8, WQ-6
+fn killed_workers_leak_no_room(engine: &Engine) -> Result<(), Failed> {
+    const JOBS: usize = 90;
+    const ROOM: u32 = 2;
+    runtime().block_on(async {
+        let store = engine.open().await?;
+        let queue = leasehold_core::QueueName::default_queue();
+        let settings = QueueSettings::new().partition_limit(Some(ROOM));
+        store.control(leasehold_core::Control::SetQueue(queue, settings)).await?;
+        add_jobs_of(&*store, JOBS, 3).await?;
+        let mut workers: Vec<Child> =
+            (0..3).map(|_| Child::start("worker", engine)).collect::<Result<_, _>>()?;
+        for _kill in 0..4 {
+            let mut victim = workers.remove(0);
+            victim.wait_for("begun")?;
+            room_is_kept(&store, ROOM).await?;
+            victim.kill()?;
+            workers.push(Child::start("worker", engine)?);
+            room_is_kept(&store, ROOM).await?;
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(2) {
+            room_is_kept(&store, ROOM).await?;
+        }
+        until_all_succeeded(&store, JOBS).await?;
+        one_event_a_job(&store, JOBS).await
+    })
+}
+
+/// No partition has more unexpired leases than its room.
+async fn room_is_kept(store: &Arc<dyn Store>, room: u32) -> Result<(), Failed> {
+    let leased = JobFilter::new().state(State::Leased);
+    let leased = store.jobs(leased, Paging::first(1_000)).await?.items;
+    // What runs on after the look ran at the look.
+    let now = store.stats().await?.now;
+    let mut held = std::collections::BTreeMap::new();
+    for job in leased.iter().filter(|job| job.lease_expires_at > Some(now)) {
+        *held.entry(job.partition.clone()).or_insert(0) += 1;
+    }
+    match held.values().all(|held| *held <= room) {
+        true => Ok(()),
+        false => Err(format!("more than {room} are held: {held:?}").into()),
+    }
 }
 
 /// Proves: WQ-5, WQ-6, GLO-3

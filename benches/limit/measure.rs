@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Fence { batch: usize },
     /// Our own single client.
     GroupCommit,
+    /// Our own drain of jobs that are of no partition.
+    Partitions,
     /// The raw loop's time to the start of the work.
     Pickup,
     /// Our own drain without the crowd.
@@ -58,6 +60,7 @@ impl Run<'_> {
             rows: self.sizes.rows_of(workload),
             processes: vec![1, 2, 4, 8],
             log: false,
+            partitions: 0,
         })
     }
 
@@ -153,6 +156,29 @@ impl Run<'_> {
         }
         table.keep(lines);
         table.add(rounds.row(&self.head(course, course.workload.name(), "own w1")))
+    }
+
+    /// A drain of a thousand partitions against one of none.
+    pub(crate) async fn partitions(&self, course: &Course, table: &mut Table) -> Outcome<()> {
+        let opened = self.place.open(self.engine, None).await?;
+        let (mut rounds, mut lines) = (Rounds::default(), Vec::new());
+        for round in 0..self.rounds {
+            for side in [round % 2, 1 - round % 2] {
+                let workload = if side == 0 { Workload::W3 } else { course.workload };
+                let load = Load { slots: 1_000, ..self.load(&opened, workload)? };
+                let sample = only(workload.run(&load).await?)?;
+                if side == 0 {
+                    rounds.base.push(sample.rate());
+                } else {
+                    rounds.leasehold.push(sample.rate());
+                    lines.push(self.line(workload, &sample));
+                }
+            }
+            rounds.loads.extend(load_average());
+        }
+        table.keep(lines);
+        let name = format!("{} by 1000", course.workload.name());
+        table.add(rounds.row(&self.head(course, &name, "own w3")))
     }
 
     pub(crate) async fn pickup(&self, course: &Course, table: &mut Table) -> Outcome<()> {

@@ -10,8 +10,11 @@ use crate::tree::{links, names_below, root};
 /// Files that one backend has and the other has not, each with its reason.
 const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("add_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
+    ("claim_below.sql", "PostgreSQL walks the priorities inside partitions.sql"),
+    ("claim_in.sql", "PostgreSQL claims from many partitions at once, in claim_turns.sql"),
     ("claim_jobs.sql", "PostgreSQL claims in claim.sql"),
     ("claim_priority.sql", "PostgreSQL walks the priorities inside claim.sql"),
+    ("claim_turns.sql", "SQLite reads one partition after the other, by claim_in.sql"),
     ("clock_keep.sql", "PostgreSQL's server keeps the clock"),
     ("clock_leased.sql", "PostgreSQL's server keeps the clock"),
     ("clock_load.sql", "PostgreSQL's server keeps the clock"),
@@ -55,6 +58,7 @@ const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("raise_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
     ("prune_waited.sql", "SQLite sees it when it looks for the jobs"),
     ("touch_jobs.sql", "SQLite has one writer at a time, whose snapshot is the newest"),
+    ("without_due.sql", "SQLite asks claim.sql for one row"),
     ("stats_health.sql", "SQLite's library tells its own version"),
 ];
 const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[

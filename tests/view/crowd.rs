@@ -31,6 +31,7 @@ pub(crate) async fn fill(place: &Place) -> Crowd {
         rows: 0,
         processes: vec![],
         log: true,
+        partitions: 0,
     };
     for workload in [Workload::W3, Workload::W2By100] {
         assert_eq!(workload.run(&load).await.expect("a run").len(), 1);

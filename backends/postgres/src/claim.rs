@@ -1,12 +1,12 @@
 //! Owns the claim and the reclaim of jobs: which candidates are taken, in which order, and within
 //! which limits. What a reclaim does to a row is a rule of the contract.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use futures_util::future::try_join;
+use futures_util::future::try_join3;
 use leasehold_core::row::{JobRow, QueueRow, RequestRow};
-use leasehold_core::rules::{Work, claim_order, queues_once, room};
+use leasehold_core::rules::{Turns, Work, claim_order, queues_once, room};
 use leasehold_core::{
     Claim, ClaimRequest, JobId, LeaseLength, Place, QueueName, ReclaimRequest, Reclaimable,
     Reclaimed, Result,
@@ -14,24 +14,28 @@ use leasehold_core::{
 use tokio_postgres::Row;
 
 use crate::bind::Params;
-use crate::deliver;
 use crate::joined::{Joined, Verb};
 use crate::load::{self, Facts};
 use crate::row::Columns;
 use crate::statement::{Db, Sql, sql};
+use crate::{deliver, turns};
 
 /// The most expired rows that one claim takes back in passing.
 const RECLAIM_MAX: usize = 1_000;
 
 /// A row that was taken, and what it was asked for.
-type Taken = (JobRow, RequestRow);
+pub(crate) type Taken = (JobRow, RequestRow);
 
 /// One claim in the making.
-struct Taking<'a> {
-    joined: &'a Joined<'a>,
-    facts: Facts,
-    request: &'a ClaimRequest,
+pub(crate) struct Taking<'a> {
+    pub(crate) joined: &'a Joined<'a>,
+    pub(crate) facts: Facts,
+    pub(crate) request: &'a ClaimRequest,
     queues: BTreeMap<QueueName, QueueRow>,
+    /// Those of them that have rows of partitions.
+    shared: BTreeSet<QueueName>,
+    /// The ways around their partitions.
+    pub(crate) turns: Vec<Turns>,
     rows: Vec<JobRow>,
     /// What each of `rows` was asked for.
     requests: Vec<RequestRow>,
@@ -48,12 +52,16 @@ impl Verb for ClaimRequest {
         self.check()?;
         let names = queues_once(&self.queues);
         let wanted: Vec<&QueueName> = names.iter().collect();
-        let (facts, found) = try_join(tx.facts(), load::queues(&tx.db, &wanted)).await?;
+        let settings = load::queues(&tx.db, &wanted);
+        let (facts, found, shared) =
+            try_join3(tx.facts(), settings, turns::shared(&tx.db, &wanted)).await?;
         let mut taking = Taking {
             joined: tx,
             facts,
             request: self,
             queues: BTreeMap::new(),
+            shared,
+            turns: Vec::new(),
             rows: Vec::new(),
             requests: Vec::new(),
             had: 0,
@@ -104,7 +112,7 @@ impl Taking<'_> {
     }
 
     /// Takes rows in, in the claim order.
-    fn take(&mut self, mut found: Vec<Taken>) {
+    pub(crate) fn take(&mut self, mut found: Vec<Taken>) {
         found.sort_by_key(|(row, _)| claim_order(row));
         for (row, request) in found {
             self.rows.push(row);
@@ -125,15 +133,16 @@ impl Taking<'_> {
         Ok(())
     }
 
-    /// Takes in the queues' settings. Where a limit holds, its row is locked, the store's first and then
-    /// the queues' by name, so that whoever counts under the same limit waits.
+    /// Takes in the queues' settings. Where a limit holds or partitions take turns, its row is locked, the
+    /// store's first and then the queues' by name, so that whoever counts under the same limit waits.
     async fn look_up(&mut self, mut found: Vec<QueueRow>) -> Result<()> {
         let Joined { db, shared, .. } = *self.joined;
         if self.left() > 0 {
             if self.facts.limit.is_some() {
                 self.facts.lock_store(&db, shared).await?;
             }
-            let open = |row: &&QueueRow| row.limit.is_some() && !row.paused;
+            let limited = |row: &QueueRow| row.limit.is_some() || self.shared.contains(&row.name);
+            let open = |row: &&QueueRow| limited(row) && !row.paused;
             let limited: Vec<&QueueName> = found.iter().filter(open).map(|row| &row.name).collect();
             if !limited.is_empty() {
                 let locked = self.facts.lock_queues(&db, shared, &limited).await?;
@@ -149,13 +158,17 @@ impl Taking<'_> {
         if queue.paused || self.left() == 0 {
             return Ok(());
         }
-        let limited = queue.limit.is_some() || self.facts.limit.is_some();
+        let shared = self.shared.contains(name);
+        let limited = shared || queue.limit.is_some() || self.facts.limit.is_some();
         let raised = if limited { self.take_back(name).await? } else { Vec::new() };
         let want = self.left().min(self.room(&queue).await?);
         if want == 0 {
             return Ok(());
         }
         let lease = self.request.lease_for(Some(&queue), self.joined.shared.limits.lease_default);
+        if shared {
+            return self.fill_in_turns(&queue, want, lease, &raised).await;
+        }
         let mut found = self.candidates(name, want, lease, &raised, limited).await?;
         if !limited && found.len() < want {
             let raised = self.take_back(name).await?;
@@ -198,7 +211,7 @@ impl Taking<'_> {
 
     /// Claims due rows. Unless told to go on `anyway` it takes all that are wanted or, while expired
     /// rows of the queue are free to be taken back first, none.
-    async fn candidates(
+    pub(crate) async fn candidates(
         &self,
         queue: &QueueName,
         want: usize,
@@ -228,10 +241,11 @@ impl Taking<'_> {
     }
 
     async fn finish(mut self) -> Result<Vec<Claim>> {
-        if self.rows.is_empty() {
+        if self.rows.is_empty() && self.turns.is_empty() {
             return Ok(Vec::new());
         }
         let mut work = self.facts.work(self.joined.shared);
+        self.turns.iter().for_each(|turns| work.turned(turns));
         work.claimed(self.rows.get_mut(self.had..).unwrap_or_default())?;
         let mut checkpoints = load::checkpoints(&self.joined.db, &self.executed_before()).await?;
         let mut claims = Vec::with_capacity(self.rows.len());
@@ -243,7 +257,7 @@ impl Taking<'_> {
     }
 }
 
-async fn taken_rows(db: &Db<'_>, sql: Sql, values: Params) -> Result<Vec<Taken>> {
+pub(crate) async fn taken_rows(db: &Db<'_>, sql: Sql, values: Params) -> Result<Vec<Taken>> {
     let read = |row: &Row| {
         let mut columns = Columns::of(row);
         let job = columns.job()?;

@@ -105,7 +105,13 @@ impl Joined<'_> {
             .one(row.log)
             .one(row.keep_succeeded_s)
             .one(row.keep_failed_s)
-            .one(row.keep_dead_s);
+            .one(row.keep_dead_s)
+            .one(row.partition_limit)
+            .one(row.partition_rate.map(|it| i64::try_from(it.rate().hourly()).unwrap_or(i64::MAX)))
+            .one(row.partition_rate.map(|it| it.burst()));
+        if before.is_some_and(|before| before.partition_rate != row.partition_rate) {
+            self.db.execute(sql!("control_starts"), Params::new().one(row.name.as_str())).await?;
+        }
         self.changed(self.db.execute(sql!("control_queue"), values).await?)
     }
 

@@ -31,6 +31,7 @@ impl PostgresStore {
             Value::int(queue.keep_failed_s),
             Value::int(queue.keep_dead_s),
             Value::Int(shared.manual_now().map(Timestamp::as_micros)),
+            Value::maybe_text(job.partition.as_ref().map(|name| name.as_str())),
         ]);
         Ok(vec![Statement::new(self.text(sql!("enqueue")), values, true)])
     }

@@ -119,14 +119,17 @@ async fn jobs(
             .one(filter.kind.as_ref().map(|kind| kind.as_str()))
             .one(subject)
     };
+    let partition = filter.partition.as_ref().map(|name| name.as_str());
     if let Some(id) = only {
         if id.as_uuid() <= begin {
             return Ok(Vec::new());
         }
-        return db.rows(sql!("find_job"), filters(Params::new().one(id)), view).await;
+        return db
+            .rows(sql!("find_job"), filters(Params::new().one(id)).one(partition), view)
+            .await;
     }
     let sql: Sql = if subject.is_some() { sql!("find_jobs_about") } else { sql!("find_jobs") };
-    db.rows(sql, filters(Params::new().one(begin)).one(paging.size + 1), view).await
+    db.rows(sql, filters(Params::new().one(begin)).one(paging.size + 1).one(partition), view).await
 }
 
 async fn events(db: &Db<'_>, filter: &EventFilter, paging: &Paging) -> Result<Vec<EventView>> {

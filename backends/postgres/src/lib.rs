@@ -55,6 +55,7 @@ mod stats;
 mod store;
 mod subject;
 mod tokens;
+mod turns;
 mod waits;
 mod write;
 

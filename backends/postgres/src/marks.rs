@@ -109,7 +109,8 @@ pub(crate) async fn add(db: &Db<'_>, changes: &Changes, locked: bool) -> Result<
 pub(crate) fn statement(changes: &Changes) -> Option<(Sql, Params)> {
     let new = changes.jobs_new.iter().map(|(row, _)| row);
     let mut first: BTreeMap<(&QueueName, i16), Timestamp> = BTreeMap::new();
-    let claimable = |row: &&JobRow| row.state == State::Waiting && !row.held;
+    let claimable =
+        |row: &&JobRow| row.state == State::Waiting && !row.held && row.partition.is_none();
     for row in new.chain(&changes.jobs).filter(claimable) {
         let at = first.entry((&row.queue, row.priority)).or_insert(row.run_at);
         *at = row.run_at.min(*at);

@@ -52,11 +52,11 @@ fn grouped(rows: &[New]) -> (Vec<Vec<&New>>, Vec<&New>) {
     (groups, others)
 }
 
-/// Whether two new jobs differ in their id only.
+/// Whether two new jobs differ in their id, and maybe their partition, only.
 fn alike(one: &JobRow, other: &JobRow) -> bool {
     one.kind == other.kind
         && one.run_at == other.run_at
-        && *one == JobRow { id: one.id, ..other.clone() }
+        && *one == JobRow { id: one.id, partition: one.partition.clone(), ..other.clone() }
 }
 
 /// Whether a row has of everything what a new job begins with.
@@ -82,8 +82,9 @@ fn is_plain(row: &JobRow) -> bool {
     }
 }
 
-fn is_bare(request: &RequestRow) -> bool {
-    request.scope.as_str().is_empty()
+fn is_bare((row, request): &New) -> bool {
+    row.partition.is_none()
+        && request.scope.as_str().is_empty()
         && request.key.is_none()
         && request.subject.is_none()
         && request.traceparent.is_none()
@@ -122,20 +123,22 @@ fn statement(rows: &[&New]) -> Option<(Sql, Params)> {
         .one(like.log)
         .one(like.attempts_max)
         .one(like.created_at);
-    if requests().all(is_bare) {
+    if rows.iter().all(|new| is_bare(new)) {
         return Some((sql!("insert_same"), values));
     }
-    Some((sql!("insert_same_named"), names(values, requests())))
+    Some((sql!("insert_same_named"), names(values, rows)))
 }
 
-/// Adds the names that a request may have.
-fn names<'r>(values: Params, rows: impl Iterator<Item = &'r RequestRow> + Clone) -> Params {
+/// Adds the names that a job may have.
+fn names(values: Params, rows: &[&New]) -> Params {
+    let requests = || rows.iter().map(|(_, request)| request);
     values
-        .many(rows.clone().map(|row| row.scope.as_str()))
-        .many(rows.clone().map(|row| row.key.as_ref().map(|key| key.as_str())))
-        .many(rows.clone().map(|row| row.subject.as_ref().map(|subject| subject.name.as_str())))
-        .many(rows.clone().map(|row| row.subject.as_ref().map(|subject| subject.version)))
-        .many(rows.map(|row| row.traceparent.as_deref()))
+        .many(requests().map(|row| row.scope.as_str()))
+        .many(requests().map(|row| row.key.as_ref().map(|key| key.as_str())))
+        .many(requests().map(|row| row.subject.as_ref().map(|subject| subject.name.as_str())))
+        .many(requests().map(|row| row.subject.as_ref().map(|subject| subject.version)))
+        .many(requests().map(|row| row.traceparent.as_deref()))
+        .many(rows.iter().map(|(row, _)| row.partition.as_ref().map(|name| name.as_str())))
 }
 
 async fn each(db: &Db<'_>, rows: &[&New]) -> Result<()> {
@@ -174,7 +177,7 @@ async fn each(db: &Db<'_>, rows: &[&New]) -> Result<()> {
     let requests = || rows.iter().map(|(_, request)| request);
     let values =
         values.many(requests().map(|row| &row.payload)).many(requests().map(|row| &row.hash));
-    let values = names(values, requests());
+    let values = names(values, rows);
     let written = db.execute(sql!("insert_job"), values).await?;
     if all(written, rows.len()) { Ok(()) } else { Err(came_first()) }
 }

@@ -37,6 +37,7 @@ impl Verb for PruneRequest {
             db.execute(sql!("prune_documents"), until(facts.now).one(versions)).await?;
         done.blobs = db.execute(sql!("prune_blobs"), until(facts.now)).await?;
         done.buckets = db.execute(sql!("prune_tokens"), until(facts.now)).await?;
+        done.starts = db.execute(sql!("prune_starts"), until(facts.now)).await?;
         done.events = events(db, &facts, self).await?;
         done.jobs = jobs(db, &facts, self).await?;
         Ok(done)

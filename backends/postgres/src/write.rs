@@ -19,7 +19,7 @@ use crate::error::{came_first, corrupt};
 use crate::joined::Joined;
 use crate::row::Columns;
 use crate::statement::{Db, sql};
-use crate::{audit, ends, marks, new_jobs, subject, waits};
+use crate::{audit, ends, marks, new_jobs, subject, turns, waits};
 
 /// Which waiters the writes of one transaction are news for.
 #[derive(Debug, Default)]
@@ -110,6 +110,9 @@ pub(crate) async fn changes(
     )
     .await?;
     number_events(db, changes).await?;
+    if !changes.turns.is_empty() || !changes.starts.is_empty() {
+        turns::write(db, changes).await?;
+    }
     try_join5(
         new_events(db, &changes.events_new),
         events(db, &changes.events),

@@ -4,7 +4,8 @@
 use leasehold_core::row::{JobRow, QueueRow};
 use leasehold_core::rules::{Work, claim_order, queues_once, room};
 use leasehold_core::{
-    Claim, ClaimRequest, JobId, QueueName, ReclaimRequest, Reclaimable, Reclaimed, Result,
+    Claim, ClaimRequest, JobId, PartitionName, QueueName, ReclaimRequest, Reclaimable, Reclaimed,
+    Result,
 };
 use rusqlite::{Connection, params};
 
@@ -13,17 +14,21 @@ use crate::joined::Joined;
 use crate::load::{self, Asked, Before, Facts, bound};
 use crate::row::Columns;
 use crate::statement::{Sql, execute, id_list, row, rows, sql};
-use crate::{deliver, waits, write};
+use crate::{deliver, turns, waits, write};
 
 /// The most expired rows that one claim takes back in passing.
 const RECLAIM_MAX: usize = 1_000;
 
+/// A row that may be claimed, and what was asked for where that is known already.
+pub(crate) type Candidate = (JobRow, Option<Asked>);
+
 /// One claim in the making.
-struct Taking<'a> {
-    joined: &'a Joined<'a>,
-    facts: &'a Facts,
+pub(crate) struct Taking<'a> {
+    pub(crate) joined: &'a Joined<'a>,
+    pub(crate) facts: &'a Facts,
     request: &'a ClaimRequest,
-    work: Work,
+    /// What is decided; turns of partitions among it.
+    pub(crate) work: Work,
     rows: Vec<JobRow>,
     /// What was asked for with each of `rows`, where that is known already.
     asked: Vec<Option<Asked>>,
@@ -93,29 +98,42 @@ impl Taking<'_> {
         if queue.paused || self.left() == 0 {
             return Ok(());
         }
-        let limited = queue.limit.is_some() || self.facts.limit.is_some();
+        let shared = turns::are_taken(self.joined.conn, name)?;
+        let limited = shared || queue.limit.is_some() || self.facts.limit.is_some();
         if limited {
             self.take_back(name)?;
         }
         let want = self.left().min(self.room(&queue)?);
-        let mut found = self.candidates(name, want)?;
-        if !limited && found.len() + self.work.freed(name).count() < want {
+        if shared {
+            return self.fill_in_turns(&queue, want);
+        }
+        let mut found = self.candidates(name, None, want)?;
+        if !limited && found.len() + self.freed(name).count() < want {
             self.take_back(name)?;
         }
-        let freed = self.work.freed(name).cloned();
-        let before = found.len();
-        found.extend(freed.map(|row| (row, None)));
-        if found.len() > before {
+        let freed: Vec<JobRow> = self.freed(name).cloned().collect();
+        if !freed.is_empty() {
+            found.extend(freed.into_iter().map(|row| (row, None)));
             found.sort_by_key(|(row, _)| claim_order(row));
             found.truncate(want);
         }
-        let lease = self.request.lease_for(Some(&queue), self.joined.shared.limits.lease_default);
+        self.keep(&queue, found);
+        Ok(())
+    }
+
+    /// Claims rows, which stand in the claim order.
+    pub(crate) fn keep(&mut self, queue: &QueueRow, found: Vec<Candidate>) {
+        let lease = self.request.lease_for(Some(queue), self.joined.shared.limits.lease_default);
         for (mut row, asked) in found {
             self.work.claim_row(&mut row, self.request, lease);
             self.rows.push(row);
             self.asked.push(asked);
         }
-        Ok(())
+    }
+
+    /// What this claim has made claimable of no partition; partitions give by turns only.
+    fn freed<'q>(&'q self, queue: &'q QueueName) -> impl Iterator<Item = &'q JobRow> {
+        self.work.freed(queue).filter(|row| row.partition.is_none())
     }
 
     /// Reclaims a queue's expired rows.
@@ -143,24 +161,47 @@ impl Taking<'_> {
     }
 
     /// Due rows in the claim order: one index range for each priority that is present.
-    fn candidates(&self, queue: &QueueName, want: usize) -> Result<Vec<(JobRow, Option<Asked>)>> {
-        let (conn, now) = (self.joined.conn, self.facts.now.as_micros());
+    pub(crate) fn candidates(
+        &self,
+        queue: &QueueName,
+        partition: Option<&PartitionName>,
+        want: usize,
+    ) -> Result<Vec<Candidate>> {
+        let conn = self.joined.conn;
         let mut found = Vec::new();
         let mut below = i64::from(i16::MAX) + 1;
         while found.len() < want {
-            let values = params![queue.as_str(), below];
-            let next = row(conn, sql!("claim_priority"), values, |row| Columns::of(row).raw())?;
+            let next = match partition {
+                None => {
+                    let values = params![queue.as_str(), below];
+                    row(conn, sql!("claim_priority"), values, |row| Columns::of(row).raw())?
+                }
+                Some(name) => turns::priority_below(conn, queue, name, below)?,
+            };
             let Some(priority) = next else { break };
-            let values = params![queue.as_str(), priority, now, bound(want - found.len())];
-            found.extend(rows(conn, sql!("claim"), values, |row| {
-                let mut columns = Columns::of(row);
-                let row = columns.job()?;
-                let asked = (columns.request(row.id)?, columns.maybe_json()?);
-                Ok((row, Some(asked)))
-            })?);
+            let left = want - found.len();
+            found.extend(self.candidates_of(queue, partition, priority, left)?);
             below = priority;
         }
         Ok(found)
+    }
+
+    fn candidates_of(
+        &self,
+        queue: &QueueName,
+        partition: Option<&PartitionName>,
+        priority: i64,
+        want: usize,
+    ) -> Result<Vec<Candidate>> {
+        let (conn, now) = (self.joined.conn, self.facts.now.as_micros());
+        let (queue, want) = (queue.as_str(), bound(want));
+        match partition {
+            None => rows(conn, sql!("claim"), params![queue, priority, now, want], candidate),
+            Some(name) => {
+                let values = params![queue, priority, now, want, name.as_str()];
+                rows(conn, sql!("claim_in"), values, candidate)
+            }
+        }
     }
 
     fn finish(mut self) -> Result<Vec<Claim>> {
@@ -217,6 +258,14 @@ fn write_claimed(
         left = rest;
     }
     Ok(())
+}
+
+/// Reads a row with what was asked for.
+pub(crate) fn candidate(row: &rusqlite::Row<'_>) -> Result<Candidate> {
+    let mut columns = Columns::of(row);
+    let row = columns.job()?;
+    let asked = (columns.request(row.id)?, columns.maybe_json()?);
+    Ok((row, Some(asked)))
 }
 
 fn job_rows(conn: &Connection, sql: Sql, values: impl rusqlite::Params) -> Result<Vec<JobRow>> {

@@ -81,7 +81,13 @@ impl Joined<'_> {
             row.keep_succeeded_s,
             row.keep_failed_s,
             row.keep_dead_s,
+            row.partition_limit,
+            row.partition_rate.map(|it| i64::try_from(it.rate().hourly()).unwrap_or(i64::MAX)),
+            row.partition_rate.map(|it| it.burst()),
         ];
+        if before.is_some_and(|before| before.partition_rate != row.partition_rate) {
+            execute(self.conn, sql!("control_starts"), params![row.name.as_str()])?;
+        }
         self.changed(facts, execute(self.conn, sql!("control_queue"), values)?)
     }
 

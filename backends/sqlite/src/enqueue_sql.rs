@@ -81,6 +81,7 @@ fn row(job: &NewJob, mut values: Vec<Value>) -> Vec<Value> {
         Value::maybe_text(subject.map(|subject| subject.name.as_str())),
         Value::Int(subject.map(|subject| subject.version)),
         Value::maybe_text(job.traceparent.as_deref()),
+        Value::maybe_text(job.partition.as_ref().map(|name| name.as_str())),
     ]);
     values
 }

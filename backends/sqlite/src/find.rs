@@ -107,6 +107,7 @@ fn jobs(
     let (state, kind) =
         (filter.state.map(|state| state.as_str()), filter.kind.as_ref().map(|kind| kind.as_str()));
     let subject = filter.subject.as_deref();
+    let partition = filter.partition.as_ref().map(|name| name.as_str());
     let view = |row: &rusqlite::Row<'_>| {
         let mut columns = Columns::of(row);
         let job = columns.job()?;
@@ -117,20 +118,26 @@ fn jobs(
         if id.as_bytes().as_slice() <= begin.as_slice() {
             return Ok(Vec::new());
         }
-        let values = params![id.as_bytes().as_slice(), queue, state, kind, subject];
+        let values = params![id.as_bytes().as_slice(), queue, state, kind, subject, partition];
         return rows(conn, sql!("find_job"), values, view);
     }
     let size = bound(paging.size + 1);
-    let values = params![begin, queue, state, kind, subject, size];
+    let values = params![begin, queue, state, kind, subject, size, partition];
     if subject.is_some() {
         return rows(conn, sql!("find_jobs_about"), values, view);
     }
-    if queue.is_none() && state.is_none() && kind.is_none() {
+    let placed = queue.is_some() || state.is_some() || kind.is_some();
+    if !placed || partition.is_some() {
         return rows(conn, sql!("find_jobs"), values, view);
     }
     let mut found = Vec::with_capacity(paging.size + 1);
     for id in places::job_ids(conn, filter, &begin, paging.size + 1)? {
-        found.extend(row(conn, sql!("find_job"), params![id, queue, state, kind, subject], view)?);
+        found.extend(row(
+            conn,
+            sql!("find_job"),
+            params![id, queue, state, kind, subject, partition],
+            view,
+        )?);
     }
     Ok(found)
 }

@@ -32,6 +32,7 @@ impl Joined<'_> {
                 counted(execute(conn, sql!("prune_documents"), params![now, limit, versions])?);
             done.blobs = counted(execute(conn, sql!("prune_blobs"), params![now, limit])?);
             done.buckets = counted(execute(conn, sql!("prune_tokens"), params![now, limit])?);
+            done.starts = counted(execute(conn, sql!("prune_starts"), params![now, limit])?);
             done.events = events(conn, facts, request)?;
             done.jobs = jobs(conn, facts, request)?;
             if done.total() > 0 {

@@ -7,12 +7,13 @@ use leasehold_core::fence::ClaimVersion;
 use leasehold_core::json::{Json, JsonLimits};
 use leasehold_core::row::{
     AuditRow, DeadLetterRow, DocumentRow, EventRow, JobRow, Lease, OutcomeRow, QueueRow, RecordRow,
-    RequestRow, TokensRow, TombstoneRow, TransitionRow,
+    RequestRow, StartsRow, TokensRow, TombstoneRow, TransitionRow, TurnRow,
 };
 use leasehold_core::{
     Actor, BucketName, ClaimId, Error, EventId, EventState, IdempotencyKey, JobId, JobKind,
-    LeaseLength, LifecycleName, Namespace, Ordering, QueueName, RecordId, RecordKey, RequestHash,
-    Result, Scope, StageName, State, Subject, Timestamp, Topic, Verb, VerdictKind, WorkerId,
+    LeaseLength, LifecycleName, Namespace, Ordering, PartitionName, QueueName, RecordId, RecordKey,
+    RequestHash, Result, Scope, StageName, StartRate, State, Subject, Timestamp, Topic, Verb,
+    VerdictKind, WorkerId,
 };
 use rusqlite::Row;
 use rusqlite::types::{FromSql, ValueRef};
@@ -208,6 +209,7 @@ impl<'r, 's> Columns<'r, 's> {
             updated_at: self.time()?,
             started_at: self.maybe_time()?,
             finished_at: self.maybe_time()?,
+            partition: self.maybe(|text| PartitionName::new(text))?,
         })
     }
 
@@ -285,6 +287,40 @@ impl<'r, 's> Columns<'r, 's> {
             keep_failed_s: self.raw()?,
             keep_dead_s: self.raw()?,
             created_at: self.time()?,
+            partition_limit: self.raw()?,
+            partition_rate: self.start_rate()?,
+        })
+    }
+
+    fn start_rate(&mut self) -> Result<Option<StartRate>> {
+        let (hourly, burst): (Option<i64>, Option<i64>) = (self.raw()?, self.raw()?);
+        hourly.zip(burst).map(|(hourly, burst)| StartRate::from_columns(hourly, burst)).transpose()
+    }
+
+    pub(crate) fn turn(&mut self, queue: QueueName) -> Result<TurnRow> {
+        let (turn, partition): (i64, String) = (self.raw()?, self.raw()?);
+        let named = (!partition.is_empty()).then(|| PartitionName::new(partition)).transpose();
+        Ok(TurnRow { queue, turn, partition: named.map_err(stored)? })
+    }
+
+    /// The bucket of a partition; `None` where its columns are null.
+    pub(crate) fn starts(
+        &mut self,
+        queue: &QueueName,
+        partition: &PartitionName,
+    ) -> Result<Option<StartsRow>> {
+        let level: Option<i64> = self.raw()?;
+        let (at, open_at, full_at) = (self.maybe_time()?, self.maybe_time()?, self.maybe_time()?);
+        Ok(match (level, at, open_at, full_at) {
+            (Some(level), Some(at), Some(open_at), Some(full_at)) => Some(StartsRow {
+                queue: queue.clone(),
+                partition: partition.clone(),
+                level,
+                at,
+                open_at,
+                full_at,
+            }),
+            _ => None,
         })
     }
 

@@ -19,7 +19,7 @@ use crate::error::corrupt;
 use crate::load::{Before, Shared, topic_is_ordered};
 use crate::row::{Columns, micros};
 use crate::statement::{Prepared, execute, row, sql};
-use crate::{audit, subject, waits};
+use crate::{audit, subject, turns, waits};
 
 /// Which waiters the writes of this thread are news for, since it was last asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -149,7 +149,8 @@ pub(crate) fn changes(
     changes.events.iter().try_for_each(|row| event(conn, row))?;
     changes.transitions.iter().try_for_each(|row| transition(conn, row))?;
     changes.dead_letters.iter().try_for_each(|row| dead_letter(conn, row))?;
-    changes.audit.iter().try_for_each(|row| audit::add(conn, row))
+    changes.audit.iter().try_for_each(|row| audit::add(conn, row))?;
+    turns::write(conn, changes)
 }
 
 /// The transaction has held the write lock since before it looked, so nobody can have come first.
@@ -242,6 +243,7 @@ fn new_job(
         request.subject.as_ref().map(|subject| subject.name.as_str()),
         request.subject.as_ref().map(|subject| subject.version),
         request.traceparent,
+        row.partition.as_ref().map(|name| name.as_str()),
     ];
     fresh(insert.execute(values)?, "a job's id")?;
     if is_inline(&request.payload) {
@@ -251,9 +253,8 @@ fn new_job(
     execute(conn, sql!("insert_payload"), values).map(|_| ())
 }
 
-/// The longest payload, in bytes, that lies in its job's row: with a key and a subject the row still
-/// fits into its page. A longer one has a row of its own, so that no claim, renewal or settlement
-/// writes it again.
+/// The longest payload, in bytes, that lies in its job's row, which still fits into its page then. A
+/// longer one has a row of its own, so that no claim, renewal or settlement writes it again.
 const PAYLOAD_INLINE_MAX: usize = 512;
 
 /// Whether a payload lies in its job's row.

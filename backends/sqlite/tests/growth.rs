@@ -10,8 +10,8 @@ use leasehold_core::{
     Actor, ClaimRequest, Control, EventClaimRequest, EventFilter, EventId, EventSettlement,
     EventState, EventVerdict, Failure, FailureCode, IdempotencyKey, JobFilter, JobId, JobKind,
     Json, NewEvent, NewJob, OrderKey, Ordering, Paging, Progress, PruneRequest, Query, QueueName,
-    QueueSettings, ReclaimRequest, RenewRequest, Result, Settlement, State, Store, Topic, Verdict,
-    WorkerId,
+    QueueSettings, Rate, ReclaimRequest, RenewRequest, Result, Settlement, StartRate, State, Store,
+    Topic, Verdict, WorkerId,
 };
 use leasehold_sqlite::rusqlite::{StatementStatus, Transaction};
 use leasehold_sqlite::{SqliteStore, open};
@@ -178,6 +178,22 @@ fn cancel(job: JobId) -> Result<Control> {
     Ok(Control::RequestCancel { job, actor: Actor::new("operator")?, reason: Some("no".into()) })
 }
 
+/// Jobs of a thousand partitions and of none, with every limit: by heads, by shares, below what is later.
+async fn take_turns(store: &SqliteStore) -> Result<()> {
+    let name = QueueName::new("shared")?;
+    let asked = |limit| ClaimRequest::new(WorkerId::new(), [name.clone()]).limit(limit);
+    store.control(Control::SetStoreLimit(None)).await?;
+    assert_eq!(store.claim(asked(40)).await?.len(), 40);
+    let rate = StartRate::new(Rate::per_hour(1), 2)?;
+    let set = QueueSettings::new().partition_limit(Some(3)).partition_rate(Some(rate));
+    store.control(Control::SetQueue(name.clone(), set)).await?;
+    assert_eq!(store.claim(asked(1_500)).await?.len(), 1_500);
+    assert_eq!(store.claim(asked(20)).await?.len(), 20);
+    let rate = StartRate::new(Rate::per_hour(1), 3)?;
+    let set = QueueSettings::new().partition_rate(Some(rate));
+    store.control(Control::SetQueue(name, set)).await.map(|_| ())
+}
+
 async fn outbox(store: &SqliteStore) -> Result<()> {
     store.publish(vec![event(true)?, event(true)?, event(false)?]).await?;
     for topics in [None, Some(Topic::new("chat")?), Some(Topic::new("none")?)] {
@@ -268,6 +284,7 @@ async fn measured(rows: usize, analysed: bool) -> Costs {
     let store = loaded(rows, analysed).await;
     let run = async {
         work(&store).await?;
+        take_turns(&store).await?;
         outbox(&store).await?;
         operate(&store).await?;
         look(&store, rows).await

@@ -154,6 +154,42 @@ async fn statements_of_records_and_reruns_walk_their_index() {
     }
 }
 
+/// Proves: QUE-8
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_of_partitions_walk_their_index() {
+    let place = Place::new("partition-plans");
+    drop(open(&place.url()).await.expect("new"));
+    let conn = Connection::open(place.url()).expect("a connection");
+    let in_turn = "leasehold_jobs_in_turn (queue=? AND partition=? AND priority";
+    let table: [(&str, &[&str]); 7] = [
+        (include_str!("../src/sql/claim_in.sql"), &[in_turn]),
+        (include_str!("../src/sql/claim_below.sql"), &[in_turn]),
+        (
+            include_str!("../src/sql/partitions.sql"),
+            &[
+                "COVERING INDEX leasehold_jobs_in_turn (queue=? AND partition>?)",
+                "leasehold_jobs_leased_in (queue=? AND partition=?)",
+                "starts_1 (queue=? AND partition=?)",
+            ],
+        ),
+        (
+            include_str!("../src/sql/shared_queues.sql"),
+            &["leasehold_jobs_in_turn (queue=?", "leasehold_jobs_leased_in (queue=?"],
+        ),
+        (include_str!("../src/sql/load_turn.sql"), &["leasehold_turns_1 (queue=?)"]),
+        (include_str!("../src/sql/control_starts.sql"), &["leasehold_starts_1 (queue=?)"]),
+        (include_str!("../src/sql/prune_starts.sql"), &["leasehold_starts_full (full_at<?)"]),
+    ];
+    for (statement, wanted) in table {
+        let plan = plan(&conn, statement);
+        for wanted in wanted {
+            assert!(plan.contains(wanted), "{statement}\n{plan}\nlacks {wanted}");
+        }
+        let bad = |line: &str| line.contains("SCAN leasehold_") || line.contains("TEMP B-TREE");
+        assert!(!plan.lines().any(bad), "{statement}\n{plan}\nreads or sorts all");
+    }
+}
+
 /// Every statement of the crate by its file's name.
 fn statements() -> Vec<(String, String)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/sql");

@@ -11,12 +11,13 @@ use serde_json::Value;
 const NUMBERS: [&str; 3] = ["n", "seconds", "rate"];
 const TIMES: [&str; 2] = ["p50_ms", "p99_ms"];
 /// Every line that a whole run prints, and whether single calls are timed.
-const LINES: [(&str, bool); 16] = [
+const LINES: [(&str, bool); 17] = [
     ("w1", true),
     ("w1_c64", true),
     ("w2_100", true),
     ("w2_1000", true),
     ("w3", false),
+    ("w3_partitions", false),
     ("w4_from_call", true),
     ("w4_from_commit", true),
     ("w5_10k", true),

@@ -1,6 +1,8 @@
 //! Owns contests: many tasks over several stores on one database want the same document, the same
 //! answer, the same tokens, the same version, and count what they got. Refuses to know the engine.
 
+mod partitions;
+
 use std::sync::Arc;
 
 use leasehold_core::{
@@ -24,7 +26,8 @@ pub async fn run(stores: &[Arc<dyn Store>]) -> Result<()> {
     counter_loses_no_step(stores).await?;
     answer_has_one_author(stores).await?;
     bucket_gives_its_burst(stores).await?;
-    version_runs_once(stores).await
+    version_runs_once(stores).await?;
+    partitions::keep_their_room_and_rate(stores).await
 }
 
 /// Runs a task so many times over each store, all at once; what they gave.

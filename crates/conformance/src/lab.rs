@@ -10,8 +10,8 @@ use leasehold_core::{
     Actor, Claim, ClaimRequest, Control, Controlled, DeadLetterView, Error, ErrorKind, EventClaim,
     EventClaimRequest, EventFence, EventFilter, EventSettlement, EventVerdict, EventView, Failure,
     FailureCode, Fence, Found, IdempotencyKey, JobId, JobKind, JobView, Json, JsonLimits,
-    Lifecycle, LostReason, NewEvent, NewJob, Paging, ParentCounts, Query, QueueName, QueueSettings,
-    Result, Settled, Settlement, StoreExt, Topic, Verdict, WorkerId,
+    Lifecycle, LostReason, NewEvent, NewJob, Paging, ParentCounts, PartitionName, Query, QueueName,
+    QueueSettings, Result, Settled, Settlement, StoreExt, Topic, Verdict, WorkerId,
 };
 
 /// A fresh store and its clock; every verb of the store is the lab's too.
@@ -193,6 +193,18 @@ pub(crate) fn seconds(seconds: u64) -> Duration {
 
 pub(crate) fn queue(name: &str) -> QueueName {
     QueueName::new(name).expect("a queue")
+}
+
+/// A job of a partition.
+pub(crate) fn job_in(partition: &str, number: i64) -> NewJob {
+    job(number).partition(PartitionName::new(partition).expect("a partition"))
+}
+
+/// The partitions of claims, in their order; `-` for none.
+pub(crate) fn partitions(claims: &[Claim]) -> Vec<String> {
+    let name =
+        |claim: &Claim| claim.job.partition.as_ref().map_or("-", PartitionName::as_str).into();
+    claims.iter().map(name).collect()
 }
 
 pub(crate) fn key(text: &str) -> IdempotencyKey {

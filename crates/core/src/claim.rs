@@ -8,7 +8,7 @@ use crate::id::{ClaimId, JobId, WorkerId};
 use crate::job::Subject;
 use crate::json::Json;
 use crate::lifecycle::Place;
-use crate::name::{JobKind, LifecycleName, QueueName, StageName, Topic};
+use crate::name::{JobKind, LifecycleName, PartitionName, QueueName, StageName, Topic};
 use crate::time::{LeaseLength, Timestamp};
 
 /// A request for jobs: queues in order, up to `limit`.
@@ -116,6 +116,8 @@ pub struct ClaimedJob {
     pub subject: Option<Subject>,
     /// The W3C trace context it carries.
     pub traceparent: Option<String>,
+    /// Whose share of the queue it belongs to.
+    pub partition: Option<PartitionName>,
     /// When it was enqueued.
     pub created_at: Timestamp,
     /// When it became due.

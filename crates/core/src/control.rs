@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::fence::Epoch;
 use crate::id::{EventId, JobId, WorkerId};
 use crate::lifecycle::Lifecycle;
 use crate::name::{Actor, QueueName, Topic};
+use crate::record::{Rate, check_bucket};
 use crate::time::LeaseLength;
 
 /// One act of control; each is one transaction.
@@ -83,6 +85,10 @@ pub struct QueueSettings {
     /// Whether a transition log is kept; `Some(None)`: as the lifecycle says. For jobs enqueued
     /// from now on.
     pub log: Option<Option<bool>>,
+    /// The most unexpired leases of each partition; `Some(None)` lifts the limit.
+    pub partition_limit: Option<Option<u32>>,
+    /// How fast jobs of each partition may be begun; `Some(None)` lifts the limit.
+    pub partition_rate: Option<Option<StartRate>>,
     /// How long succeeded and cancelled jobs stay; 24 h unless set.
     pub keep_succeeded: Option<Duration>,
     /// How long failed jobs stay; 7 days unless set.
@@ -118,6 +124,26 @@ impl QueueSettings {
         self
     }
 
+    /// Sets the most unexpired leases of each partition; `None` lifts the limit.
+    ///
+    /// Jobs without a partition are not limited by it. A limit below what is leased takes nothing
+    /// away: it drains.
+    #[must_use]
+    pub fn partition_limit(mut self, limit: Option<u32>) -> Self {
+        self.partition_limit = Some(limit);
+        self
+    }
+
+    /// Sets how fast jobs of each partition may be begun; `None` lifts the limit.
+    ///
+    /// Jobs without a partition are not limited by it. A new rate begins with a full burst for each
+    /// partition; the same one again changes nothing.
+    #[must_use]
+    pub fn partition_rate(mut self, rate: Option<StartRate>) -> Self {
+        self.partition_rate = Some(rate);
+        self
+    }
+
     /// Sets how long ended jobs stay: succeeded and cancelled, failed, dead letters.
     #[must_use]
     pub fn keep(mut self, succeeded: Duration, failed: Duration, dead: Duration) -> Self {
@@ -125,6 +151,45 @@ impl QueueSettings {
         self.keep_failed = Some(failed);
         self.keep_dead = Some(dead);
         self
+    }
+}
+
+/// How fast jobs may be begun: so many in a time, and how many at once after a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartRate {
+    rate: Rate,
+    burst: u32,
+}
+
+impl StartRate {
+    /// Begins at most `burst` jobs at once, and in the long run `rate`.
+    ///
+    /// # Errors
+    /// `Invalid` for a rate or a burst of 0 or above 1,000,000,000 (a second).
+    pub fn new(rate: Rate, burst: u32) -> Result<Self> {
+        check_bucket(rate, burst).map_err(|why| Error::invalid("set queue", why))?;
+        Ok(Self { rate, burst })
+    }
+
+    /// Puts a rate together from its columns; for stores.
+    ///
+    /// # Errors
+    /// `Corrupt` for what [`StartRate::new`] refuses.
+    pub fn from_columns(hourly: i64, burst: i64) -> Result<Self> {
+        let corrupt =
+            |_| Error::new(ErrorKind::Corrupt, "load", "a rate of starts is out of range");
+        let hourly = u64::try_from(hourly).unwrap_or(0);
+        Self::new(Rate::of_hourly(hourly), u32::try_from(burst).unwrap_or(0)).map_err(corrupt)
+    }
+
+    /// How fast in the long run.
+    pub fn rate(self) -> Rate {
+        self.rate
+    }
+
+    /// How many at once.
+    pub fn burst(self) -> u32 {
+        self.burst
     }
 }
 

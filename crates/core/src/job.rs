@@ -9,7 +9,7 @@ use crate::hints::Wake;
 use crate::id::JobId;
 use crate::json::Json;
 use crate::lifecycle::State;
-use crate::name::{IdempotencyKey, JobKind, LifecycleName, QueueName, Scope};
+use crate::name::{IdempotencyKey, JobKind, LifecycleName, PartitionName, QueueName, Scope};
 use crate::request_hash::RequestHash;
 use crate::time::{LeaseLength, Timestamp};
 
@@ -78,6 +78,8 @@ pub struct NewJob {
     pub traceparent: Option<String>,
     /// The jobs it waits for; see [`NewJob::after`].
     pub after: Vec<After>,
+    /// Whose share of the queue it belongs to; see [`NewJob::partition`].
+    pub partition: Option<PartitionName>,
 }
 
 /// What a job is about, and which version of it.
@@ -108,6 +110,7 @@ impl NewJob {
             rerun: false,
             traceparent: None,
             after: Vec::new(),
+            partition: None,
         }
     }
 
@@ -205,6 +208,13 @@ impl NewJob {
     #[must_use]
     pub fn traceparent(mut self, traceparent: impl Into<String>) -> Self {
         self.traceparent = Some(traceparent.into());
+        self
+    }
+
+    /// Sets whose share of the queue it belongs to, a tenant's, say; see `docs/partitions.md`.
+    #[must_use]
+    pub fn partition(mut self, partition: PartitionName) -> Self {
+        self.partition = Some(partition);
         self
     }
 

@@ -73,7 +73,7 @@ impl fmt::Display for Cell {
 
 /// The tables a dump holds, by the name they have in the contract. `requests` are columns of `jobs` where
 /// an engine keeps them there; `lab_rows` are the caller's own.
-pub const TABLES: [&str; 22] = [
+pub const TABLES: [&str; 24] = [
     "store",
     "queues",
     "topics",
@@ -94,6 +94,8 @@ pub const TABLES: [&str; 22] = [
     "documents",
     "blobs",
     "tokens",
+    "turns",
+    "starts",
     "audit",
     "lab_rows",
 ];

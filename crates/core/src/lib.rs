@@ -45,7 +45,7 @@ pub use after::{After, OnFailure};
 pub use claim::{
     Claim, ClaimRequest, ClaimedJob, ReclaimRequest, Reclaimable, Reclaimed, RenewRequest, Renewal,
 };
-pub use control::{Control, Controlled, QueueSettings};
+pub use control::{Control, Controlled, QueueSettings, StartRate};
 pub use error::{Error, ErrorKind, LostReason, Result};
 pub use event::{
     EventClaim, EventClaimRequest, EventSettlement, EventState, EventVerdict, NewEvent, Ordering,
@@ -63,8 +63,8 @@ pub use lifecycle::{
 };
 pub use memory::MemoryStore;
 pub use name::{
-    Actor, BucketName, IdempotencyKey, JobKind, LifecycleName, Namespace, OrderKey, QueueName,
-    RecordKey, Scope, StageName, Topic,
+    Actor, BucketName, IdempotencyKey, JobKind, LifecycleName, Namespace, OrderKey, PartitionName,
+    QueueName, RecordKey, Scope, StageName, Topic,
 };
 pub use query::{
     Cursor, DeadLetterView, EventFilter, EventView, Found, JobFilter, JobView, Page, Paging, Query,

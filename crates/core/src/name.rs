@@ -113,6 +113,10 @@ name!(
     Scope, "scope", true
 );
 name!(
+    /// Whose share of a queue a job belongs to (a tenant, say).
+    PartitionName, "partition name", false
+);
+name!(
     /// An outbox topic.
     Topic, "topic", false
 );

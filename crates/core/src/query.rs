@@ -12,7 +12,8 @@ use crate::job::Subject;
 use crate::json::Json;
 use crate::lifecycle::{State, Verb};
 use crate::name::{
-    Actor, IdempotencyKey, JobKind, LifecycleName, QueueName, Scope, StageName, Topic,
+    Actor, IdempotencyKey, JobKind, LifecycleName, PartitionName, QueueName, Scope, StageName,
+    Topic,
 };
 use crate::settle::VerdictKind;
 use crate::time::Timestamp;
@@ -56,6 +57,8 @@ pub struct JobFilter {
     pub key: Option<(Scope, IdempotencyKey)>,
     /// About this subject (any version).
     pub subject: Option<String>,
+    /// Of this partition, in any queue.
+    pub partition: Option<PartitionName>,
 }
 
 impl JobFilter {
@@ -103,6 +106,13 @@ impl JobFilter {
     #[must_use]
     pub fn subject(mut self, subject: impl Into<String>) -> Self {
         self.subject = Some(subject.into());
+        self
+    }
+
+    /// Only of this partition, in any queue.
+    #[must_use]
+    pub fn partition(mut self, partition: PartitionName) -> Self {
+        self.partition = Some(partition);
         self
     }
 }
@@ -300,6 +310,7 @@ pub struct JobView {
     pub updated_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
+    pub partition: Option<PartitionName>,
 }
 
 /// An outbox event as a reader sees it.
@@ -369,4 +380,6 @@ pub struct QueueView {
     pub limit: Option<u32>,
     pub lease: Option<crate::time::LeaseLength>,
     pub log: Option<bool>,
+    pub partition_limit: Option<u32>,
+    pub partition_rate: Option<crate::control::StartRate>,
 }

@@ -2,6 +2,7 @@
 //! these; a backend only reads and writes them.
 
 use crate::after::OnFailure;
+use crate::control::StartRate;
 use crate::event::{EventState, Ordering};
 use crate::fence::ClaimVersion;
 use crate::id::{ClaimId, EventId, JobId, WorkerId};
@@ -9,8 +10,8 @@ use crate::job::Subject;
 use crate::json::Json;
 use crate::lifecycle::{Place, State, Verb};
 use crate::name::{
-    Actor, BucketName, IdempotencyKey, JobKind, LifecycleName, OrderKey, QueueName, Scope,
-    StageName, Topic,
+    Actor, BucketName, IdempotencyKey, JobKind, LifecycleName, OrderKey, PartitionName, QueueName,
+    Scope, StageName, Topic,
 };
 use crate::record::{AuditEntry, RecordId};
 use crate::request_hash::RequestHash;
@@ -70,6 +71,8 @@ pub struct JobRow {
     pub updated_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
+    /// Whose share of the queue it belongs to.
+    pub partition: Option<PartitionName>,
 }
 
 impl JobRow {
@@ -300,6 +303,8 @@ pub struct QueueRow {
     pub keep_failed_s: i64,
     pub keep_dead_s: i64,
     pub created_at: Timestamp,
+    pub partition_limit: Option<u32>,
+    pub partition_rate: Option<StartRate>,
 }
 
 impl QueueRow {
@@ -315,8 +320,39 @@ impl QueueRow {
             keep_failed_s: 7 * 24 * 3600,
             keep_dead_s: 30 * 24 * 3600,
             created_at: now,
+            partition_limit: None,
+            partition_rate: None,
         }
     }
+}
+
+/// Which partition of a queue had its turn last (table `turns`); each turn is a row in place of the
+/// one before, so that the newest is found at once however many dead ones lie behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnRow {
+    /// The queue.
+    pub queue: QueueName,
+    /// Counts the turns, from 1.
+    pub turn: i64,
+    /// The partition; `None`: the jobs without one.
+    pub partition: Option<PartitionName>,
+}
+
+/// A bucket of starts (table `starts`): what a partition may begin at its queue's rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartsRow {
+    /// The queue.
+    pub queue: QueueName,
+    /// The partition.
+    pub partition: PartitionName,
+    /// What it held, in the units of rate tokens.
+    pub level: i64,
+    /// When it held that.
+    pub at: Timestamp,
+    /// When it holds a whole start (again).
+    pub open_at: Timestamp,
+    /// When it is full again, and the row says nothing any more.
+    pub full_at: Timestamp,
 }
 
 /// A free ordering key's last sequence number (table `sequences`).

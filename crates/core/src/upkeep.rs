@@ -203,12 +203,19 @@ pub struct Pruned {
     pub blobs: u64,
     /// Buckets of rate tokens that are full again.
     pub buckets: u64,
+    /// Buckets of partitions' starts that are full again.
+    pub starts: u64,
 }
 
 impl Pruned {
     /// How many rows went in all.
     pub fn total(&self) -> u64 {
         let jobs = self.jobs + self.events + self.keys + self.tombstones;
-        jobs + self.records + self.documents + self.versions + self.blobs + self.buckets
+        jobs + self.records
+            + self.documents
+            + self.versions
+            + self.blobs
+            + self.buckets
+            + self.starts
     }
 }

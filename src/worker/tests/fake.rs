@@ -186,6 +186,7 @@ fn claim_of(job: NewJob, request: &ClaimRequest) -> Result<Claim> {
         updated_at: now,
         started_at: Some(now),
         finished_at: None,
+        partition: None,
     };
     let (job, payload) = (job.id, job.payload);
     let asked = RequestRow {

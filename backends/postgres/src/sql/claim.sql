@@ -1,4 +1,4 @@
--- Claims due rows of a queue in the claim order: one range of the index for each priority, from its
+-- Claims due rows of a queue that are of no partition, in the claim order: one range of the index for each priority, from its
 -- low-water mark on.
 -- $1 queue, $2 now, $3 limit, $4 claim, $5 worker, $6 when the lease ends, $7 its length,
 -- $8 jobs this transaction has reclaimed (their version is raised already), $9 whether to claim even
@@ -29,8 +29,8 @@ with recursive marks as (
       cross join lateral (
         select j.id
         from leasehold.jobs j
-        where j.state = 'waiting' and not j.held and j.queue = $1 and j.priority = m.priority
-          and j.run_at >= m.run_at and j.run_at <= $2
+        where j.state = 'waiting' and not j.held and j.partition is null and j.queue = $1
+          and j.priority = m.priority and j.run_at >= m.run_at and j.run_at <= $2
         order by j.run_at, j.id
         limit $3
         for no key update skip locked
@@ -55,5 +55,5 @@ where id = any((select ids from picked)::uuid[])
 returning id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
   attempts, attempts_max, executions, claim_version, claim_id, last_verdict, worker_id,
   lease_expires_at, heartbeat_at, lease_ms, step, cancel_requested, transition_seq, event_seq,
-  created_at, updated_at, started_at, finished_at, payload, hash, scope, key, subject,
+  created_at, updated_at, started_at, finished_at, partition, payload, hash, scope, key, subject,
   subject_version, traceparent

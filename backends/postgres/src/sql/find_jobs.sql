@@ -5,7 +5,7 @@ select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.prior
   j.again, j.log, j.attempts, j.attempts_max, j.executions, j.claim_version, j.claim_id,
   j.last_verdict, j.worker_id, j.lease_expires_at, j.heartbeat_at, j.lease_ms, j.step,
   j.cancel_requested, j.transition_seq, j.event_seq, j.created_at, j.updated_at, j.started_at,
-  j.finished_at,
+  j.finished_at, j.partition,
   j.payload, j.hash, j.scope, j.key, j.subject, j.subject_version, j.traceparent,
   o.checkpoint, o.result, o.failure
 from (
@@ -14,6 +14,7 @@ from (
     where id > $1
       and ($2::text is null or queue = $2) and ($3::text is null or state = $3)
       and ($4::text is null or kind = $4) and ($5::text is null or subject = $5)
+      and ($7::text is null or partition = $7)
     order by id
     limit 1001
   ) j

@@ -4,7 +4,7 @@ with recursive priorities as (
   (
     select priority, run_at
     from leasehold.jobs
-    where state = 'waiting' and not held and queue = $1
+    where state = 'waiting' and not held and partition is null and queue = $1
     order by priority desc, run_at, id
     limit 1
   )
@@ -14,7 +14,8 @@ with recursive priorities as (
     cross join lateral (
       select j.priority, j.run_at
       from leasehold.jobs j
-      where j.state = 'waiting' and not j.held and j.queue = $1 and j.priority < p.priority
+      where j.state = 'waiting' and not j.held and j.partition is null and j.queue = $1
+        and j.priority < p.priority
       order by j.priority desc, j.run_at, j.id
       limit 1
     ) next

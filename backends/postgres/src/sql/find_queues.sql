@@ -1,5 +1,5 @@
 -- Every queue by name.
 select name, paused, max_leased, lease_ms, log, keep_succeeded_s, keep_failed_s, keep_dead_s,
-  created_at
+  created_at, partition_limit, partition_rate, partition_burst
 from leasehold.queues
 order by name

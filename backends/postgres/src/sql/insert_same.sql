@@ -1,4 +1,4 @@
--- New jobs that differ only in id and payload, and name neither key, subject nor trace; only in
+-- New jobs that differ only in id and payload, and name neither key, subject, trace nor partition; only in
 -- transactions of the store's own: an id that is taken is an error.
 -- $1 ids, $2 payloads, $3 hashes, $4 queue, $5 kind, $6 lifecycle, $7 revision, $8 priority, $9 the first
 -- claim's time, $10 held, $11 log, $12 attempts, $13 now.

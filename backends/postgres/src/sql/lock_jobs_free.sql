@@ -4,7 +4,7 @@ with locked as materialized (
   select id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
     attempts, attempts_max, executions, claim_version, claim_id, last_verdict, worker_id,
     lease_expires_at, heartbeat_at, lease_ms, step, cancel_requested, transition_seq, event_seq,
-    created_at, updated_at, started_at, finished_at
+    created_at, updated_at, started_at, finished_at, partition
   from leasehold.jobs
   where id = any($1)
   order by id

@@ -25,7 +25,8 @@ with recursive marks as (
     left join lateral (
       select j.run_at
       from leasehold.jobs j
-      where j.state = 'waiting' and not j.held and j.queue = $1 and j.priority = m.priority
+      where j.state = 'waiting' and not j.held and j.partition is null and j.queue = $1
+        and j.priority = m.priority
         and j.run_at >= m.run_at
       order by j.run_at, j.id
       limit 1

@@ -52,7 +52,7 @@ pub(crate) async fn crowd(session: &Client, schema: &str, rows: u64) {
         from generate_series(1, 1000) i;
         insert into leasehold.low_water
         select queue, priority, min(run_at) from leasehold.jobs
-        where state = 'waiting' and not held group by 1, 2;
+        where state = 'waiting' and not held and partition is null group by 1, 2;
         insert into leasehold.waits
         select id, gen_random_uuid(), 'cancel', true, null
         from leasehold.jobs where state = 'waiting' limit {rows};
@@ -95,6 +95,24 @@ pub(crate) async fn crowd(session: &Client, schema: &str, rows: u64) {
         each("alter table leasehold.{} set (autovacuum_enabled = off)"),
     );
     session.batch_execute(&within(schema, &text)).await.expect("a crowd");
+    in_partitions(session, schema, rows).await;
+}
+
+/// Jobs of a thousand partitions, due ones and ones for later.
+async fn in_partitions(session: &Client, schema: &str, rows: u64) {
+    let text = format!(
+        "insert into leasehold.queues (name, paused, keep_succeeded_s, keep_failed_s, keep_dead_s, created_at)
+        values ('shared', false, 86400, 86400, 86400, now());
+        insert into leasehold.jobs
+        select gen_random_uuid(), 'shared', 'k', 'standard', 1, v.state, 0, i % 2,
+          now() - interval '1 hour' + v.late * interval '1 day' + i * interval '1 ms',
+          false, false, false, 0, 5, 0, 0, null, null, null, null, null, null, 0, false, 0, 0, now(),
+          now(), null, null, '1', decode(repeat('00', 32), 'hex'), '', null, null, null, null,
+          'tenant ' || i % 1000
+        from generate_series(1, {rows}) i
+          cross join (values ('waiting', 0), ('waiting', 1)) as v (state, late)",
+    );
+    session.batch_execute(&within(schema, &text)).await.expect("partitions");
 }
 
 /// Makes statistics, as autovacuum would.

@@ -55,6 +55,14 @@ const TABLE: &[(&str, &str)] = &[
         "claim",
         "'default', now(), 100, gen_random_uuid(), gen_random_uuid(), now() + interval '30 s', 30000, '{}', false",
     ),
+    (
+        "claim_heads",
+        "{in_turn}, now(), gen_random_uuid(), gen_random_uuid(), now() + interval '30 s', 30000, '{}'",
+    ),
+    (
+        "claim_turns",
+        "'shared', now(), 100, gen_random_uuid(), gen_random_uuid(), now() + interval '30 s', 30000, '{}', {partitions}, {x bigint 1}",
+    ),
     ("claim_again", "'default', gen_random_uuid(), gen_random_uuid(), now(), 100"),
     ("count_leased", "'default', now()"),
     ("count_leased_all", "now()"),
@@ -70,9 +78,9 @@ const TABLE: &[(&str, &str)] = &[
     ("find_dead_letters", "{none}, 0, null, 100"),
     ("find_event", "{none}, ({events})[1], null, null, null, null, 100"),
     ("find_events", "{none}, null, null, null, null, null, 100"),
-    ("find_job", "({ended})[1], null, null, null, null"),
-    ("find_jobs", "{none}, null, null, null, null, 100"),
-    ("find_jobs_about", "{none}, null, null, null, 'subject 5', 100"),
+    ("find_job", "({ended})[1], null, null, null, null, null"),
+    ("find_jobs", "{none}, null, null, null, null, 100, null"),
+    ("find_jobs_about", "{none}, null, null, null, 'subject 5', 100, null"),
     ("find_key", "'scope', 'key 7'"),
     ("find_parents", "({waiting})[1], {none}, 100"),
     ("find_transitions", "({ended})[1], 0, 100"),
@@ -90,7 +98,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "insert_job",
-        "{new}, {x text 'default'}, {x text 'k'}, {x text 'standard'}, {x bigint 1}, {x text 'waiting'}, {x smallint 0}, {x smallint 0}, {x timestamptz now()}, {x boolean false}, {x boolean false}, {x boolean false}, {x bigint 0}, {x bigint 5}, {x bigint 0}, {x bigint 0}, {x uuid null}, {x text null}, {x uuid null}, {x timestamptz null}, {x timestamptz null}, {x bigint null}, {x bigint 0}, {x boolean false}, {x bigint 0}, {x bigint 0}, {x timestamptz now()}, {x timestamptz now()}, {x timestamptz null}, {x timestamptz null}, {x text '1'}, {x bytea decode(repeat('00', 32), 'hex')}, {x text ''}, {x text null}, {x text null}, {x bigint null}, {x text null}",
+        "{new}, {x text 'default'}, {x text 'k'}, {x text 'standard'}, {x bigint 1}, {x text 'waiting'}, {x smallint 0}, {x smallint 0}, {x timestamptz now()}, {x boolean false}, {x boolean false}, {x boolean false}, {x bigint 0}, {x bigint 5}, {x bigint 0}, {x bigint 0}, {x uuid null}, {x text null}, {x uuid null}, {x timestamptz null}, {x timestamptz null}, {x bigint null}, {x bigint 0}, {x boolean false}, {x bigint 0}, {x bigint 0}, {x timestamptz now()}, {x timestamptz now()}, {x timestamptz null}, {x timestamptz null}, {x text '1'}, {x bytea decode(repeat('00', 32), 'hex')}, {x text ''}, {x text null}, {x text null}, {x bigint null}, {x text null}, {x text null}",
     ),
     (
         "insert_same",
@@ -98,7 +106,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "insert_same_named",
-        "{new}, {x text '1'}, {x bytea decode(repeat('00', 32), 'hex')}, 'default', 'k', 'standard', 1, 0::smallint, now(), false, false, 5, now(), {x text ''}, {x text null}, {x text null}, {x bigint null}, {x text null}",
+        "{new}, {x text '1'}, {x bytea decode(repeat('00', 32), 'hex')}, 'default', 'k', 'standard', 1, 0::smallint, now(), false, false, 5, now(), {x text ''}, {x text null}, {x text null}, {x bigint null}, {x text null}, {x text null}",
     ),
     (
         "insert_transition",
@@ -120,6 +128,7 @@ const TABLE: &[(&str, &str)] = &[
     ("lock_jobs_free", "{leased}, null"),
     ("once_load", "'scope', 'key 7'"),
     ("once_store", "'scope', 'key 7', decode(repeat('00', 32), 'hex'), '1', now(), now()"),
+    ("partitions", "'shared', '', null, now(), true, true, 100"),
     ("prune_dead_letters", "{ended}"),
     ("prune_events", "'delivered', now() - interval '1 day', 100"),
     ("prune_job", "{ended}"),
@@ -133,6 +142,7 @@ const TABLE: &[(&str, &str)] = &[
     ("prune_wait", "{ended}"),
     ("prune_waited", "{ended}"),
     ("stats_blocked", ""),
+    ("shared_queues", "array['default', 'shared', 'none']"),
     ("stats_ended", ""),
     ("stats_leased", "now()"),
     ("stats_waiting", "now()"),
@@ -141,6 +151,7 @@ const TABLE: &[(&str, &str)] = &[
         "{x text 'scope'}, {keys}, {new}, {x bytea decode(repeat('00', 32), 'hex')}, {x timestamptz now()}, now()",
     ),
     ("touch_jobs", "{leased}"),
+    ("without_due", "'default', now()"),
     (
         "write_event",
         "{held_events}, {x text 'waiting'}, {x timestamptz now()}, {x bigint 1}, {x bigint 2}, {x uuid null}, {x text null}, {x uuid null}, {x timestamptz null}, {x timestamptz null}, {x bigint null}, {x text null}, {x timestamptz now()}, {x timestamptz null}",
@@ -209,11 +220,16 @@ async fn ids(session: &Client, schema: &str) -> BTreeMap<&'static str, String> {
         ("held_events", "select id from leasehold.events where state = 'leased'"),
         ("new", "select gen_random_uuid() from generate_series(1, 1000)"),
         ("keys", "select key from leasehold.keys"),
+        (
+            "in_turn",
+            "select distinct on (partition) id from leasehold.jobs where state = 'waiting' and queue = 'shared'",
+        ),
+        ("partitions", "select distinct partition from leasehold.jobs where queue = 'shared'"),
     ];
     for (name, rows) in from {
         let text = format!("select array({rows} limit {ITEMS})::text");
         let row = session.query_one(&within(schema, &text), &[]).await.expect("ids");
-        let kind = if name == "keys" { "text" } else { "uuid" };
+        let kind = if matches!(name, "keys" | "partitions") { "text" } else { "uuid" };
         ids.insert(name, format!("'{}'::{kind}[]", row.get::<_, String>(0)));
     }
     ids

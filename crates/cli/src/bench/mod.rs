@@ -102,6 +102,7 @@ impl Sizes {
             rows: as_size(if workload.rows() == 0 { 0 } else { self.rows_of(workload) }),
             processes: self.processes.iter().copied().map(usize::from).collect(),
             log: self.log,
+            partitions: 0,
         })
     }
 

@@ -24,6 +24,8 @@ mod listing;
 mod operators;
 mod order;
 mod outbox;
+mod partition_limits;
+mod partitions;
 mod progress;
 mod prune;
 mod reclaim;
@@ -59,6 +61,8 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     claim::SCENARIOS,
     turns::SCENARIOS,
     limits::SCENARIOS,
+    partitions::SCENARIOS,
+    partition_limits::SCENARIOS,
     edges::SCENARIOS,
     progress::SCENARIOS,
     cancel::SCENARIOS,

@@ -7,9 +7,9 @@ use leasehold_core::lab::{Ending, Step};
 use leasehold_core::{
     Actor, ClaimId, ClaimRequest, Control, EventClaimRequest, EventId, EventSettlement,
     EventVerdict, Failure, FailureCode, Fence, IdempotencyKey, JobFilter, JobId, JobKind, Json,
-    LeaseLength, LifecycleName, NewEvent, NewJob, OnFailure, OrderKey, Ordering, Paging, Progress,
-    PruneRequest, Query, QueueName, QueueSettings, ReclaimRequest, RenewRequest, Scope, Settlement,
-    StageName, Topic, Verdict, WorkerId,
+    LeaseLength, LifecycleName, NewEvent, NewJob, OnFailure, OrderKey, Ordering, Paging,
+    PartitionName, Progress, PruneRequest, Query, QueueName, QueueSettings, Rate, ReclaimRequest,
+    RenewRequest, Scope, Settlement, StageName, StartRate, Topic, Verdict, WorkerId,
 };
 
 use super::draw::Draw;
@@ -93,6 +93,10 @@ fn job(draw: &mut Draw, table: &Table) -> NewJob {
     }
     if draw.once_in(4) {
         job = job.delay(draw.seconds(6));
+    }
+    if draw.once_in(2) {
+        let name = ["a", "b", "c d"][draw.below(3)];
+        job = job.partition(PartitionName::new(name).expect("a partition"));
     }
     if draw.once_in(4) {
         let key = format!("key {}", draw.below(6));
@@ -303,7 +307,8 @@ fn control(draw: &mut Draw, table: &Table) -> Control {
         1..=2 => Control::Resume(queue(draw)),
         3 => {
             let settings = QueueSettings::new().limit(limit(draw)).lease(lease(draw));
-            Control::SetQueue(queue(draw), settings.log(draw.once_in(2).then_some(true)))
+            let settings = settings.log(draw.once_in(2).then_some(true));
+            Control::SetQueue(queue(draw), partition_limits(draw, settings))
         }
         4 => Control::SetStoreLimit(limit(draw)),
         5 => {
@@ -322,6 +327,14 @@ fn control(draw: &mut Draw, table: &Table) -> Control {
     }
 }
 
+fn partition_limits(draw: &mut Draw, settings: QueueSettings) -> QueueSettings {
+    let limit = (!draw.once_in(3)).then(|| draw.below(3) as u32);
+    let rate = Rate::per_minute(1 + draw.below(40) as u32);
+    let rate = (!draw.once_in(3)).then(|| StartRate::new(rate, 1 + draw.below(3) as u32));
+    let rate = rate.map(|rate| rate.expect("a rate"));
+    settings.partition_limit(limit).partition_rate(rate)
+}
+
 fn find(draw: &mut Draw, table: &Table) -> Query {
     let paging = Paging::first(1 + draw.below(5));
     let filter = JobFilter::new();
@@ -335,6 +348,10 @@ fn find(draw: &mut Draw, table: &Table) -> Query {
         };
     }
     match draw.below(6) {
+        0 if draw.once_in(3) => {
+            let name = PartitionName::new("b").expect("a partition");
+            Query::Jobs(filter.partition(name), paging)
+        }
         0 => Query::Jobs(filter.queue(queue(draw)), paging),
         1 => Query::Jobs(filter, paging),
         2 => Query::Events(leasehold_core::EventFilter::new(), paging),

@@ -14,11 +14,11 @@ use crate::rules::{Work, claim_order, queues_once, room};
 const RECLAIM_MAX: usize = 1_000;
 
 /// One claim in the making.
-struct Taking<'a> {
-    state: &'a State,
-    facts: &'a Facts<'a>,
+pub(super) struct Taking<'a> {
+    pub(super) state: &'a State,
+    pub(super) facts: &'a Facts<'a>,
     request: &'a ClaimRequest,
-    work: Work,
+    pub(super) work: Work,
     rows: Vec<JobRow>,
     /// How many of `rows` an earlier send of this request had taken.
     had: usize,
@@ -147,24 +147,39 @@ impl Taking<'_> {
         if queue.paused || self.left() == 0 {
             return Ok(());
         }
-        let limited = queue.limit.is_some() || self.state.limit.is_some();
+        let shared = self.state.orders.is_shared(name);
+        let limited = shared || queue.limit.is_some() || self.state.limit.is_some();
         if limited {
             self.take_back(name)?;
         }
         let want = self.left().min(self.room(queue));
+        if shared {
+            let back: Vec<JobRow> = self.work.freed(name).cloned().collect();
+            return self.fill_in_turns(queue, want, &back);
+        }
         let mut found = self.candidates(name, want);
-        if !limited && found.len() + self.work.freed(name).count() < want {
+        if !limited && found.len() + self.freed(name).count() < want {
             self.take_back(name)?;
         }
-        found.extend(self.work.freed(name).cloned());
+        found.extend(self.freed(name).cloned());
         found.sort_by_key(claim_order);
         found.truncate(want);
+        self.keep(queue, found);
+        Ok(())
+    }
+
+    /// Claims rows, which stand in the claim order.
+    pub(super) fn keep(&mut self, queue: &QueueRow, mut found: Vec<JobRow>) {
         let lease = self.request.lease_for(Some(queue), self.facts.limits.lease_default);
         for row in &mut found {
             self.work.claim_row(row, self.request, lease);
         }
         self.rows.append(&mut found);
-        Ok(())
+    }
+
+    /// What this claim has made claimable of no partition; partitions give by turns only.
+    fn freed<'q>(&'q self, queue: &'q QueueName) -> impl Iterator<Item = &'q JobRow> {
+        self.work.freed(queue).filter(|row| row.partition.is_none())
     }
 
     /// Reclaims a queue's expired rows.
@@ -192,7 +207,7 @@ impl Taking<'_> {
     }
 
     fn candidates(&self, queue: &QueueName, want: usize) -> Vec<JobRow> {
-        let waiting = self.state.orders.waiting(queue);
+        let waiting = self.state.orders.waiting(queue, None);
         let due = waiting.filter(|(run_at, _)| *run_at <= self.facts.now);
         due.filter_map(|(_, id)| self.state.jobs.get(&id)).take(want).cloned().collect()
     }

@@ -81,6 +81,9 @@ impl State {
         let mut row = before.clone().unwrap_or_else(|| QueueRow::new(name.clone(), facts.now));
         change(&mut row);
         let changed = before.as_ref() != Some(&row);
+        if before.is_some_and(|before| before.partition_rate != row.partition_rate) {
+            self.starts.retain(|(queue, _), _| queue != name);
+        }
         self.queues.insert(name.clone(), row);
         self.changed(changed)
     }

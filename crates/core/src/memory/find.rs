@@ -58,6 +58,7 @@ impl State {
         filter.id.is_none_or(|id| id == row.id)
             && filter.queue.as_ref().is_none_or(|queue| *queue == row.queue)
             && filter.state.is_none_or(|state| state == row.state)
+            && filter.partition.as_ref().is_none_or(|name| row.partition.as_ref() == Some(name))
             && filter.kind.as_ref().is_none_or(|kind| *kind == row.kind)
             && filter
                 .key

@@ -29,6 +29,7 @@ mod records;
 mod state;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod upkeep;
 mod verbs;
 mod waits;

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use uuid::Uuid;
 
@@ -10,7 +11,7 @@ use super::state::State;
 use crate::event::{EventState, Ordering};
 use crate::id::{EventId, JobId};
 use crate::lifecycle::State as JobState;
-use crate::name::QueueName;
+use crate::name::{PartitionName, QueueName};
 use crate::row::{EventRow, JobRow};
 use crate::time::Timestamp;
 
@@ -18,8 +19,10 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Orders {
     /// Jobs that may be claimed once due, in claim order within their queue.
-    jobs_waiting: BTreeSet<(QueueName, Reverse<i16>, Timestamp, JobId)>,
+    jobs_waiting: BTreeSet<Turn>,
     jobs_leased: BTreeSet<(QueueName, JobId)>,
+    /// The leased jobs of partitions.
+    jobs_leased_in: BTreeSet<(QueueName, PartitionName, JobId)>,
     /// Events that wait, by their turn.
     events_waiting: BTreeSet<(Timestamp, EventId)>,
     events_leased: BTreeSet<EventId>,
@@ -35,6 +38,7 @@ impl Orders {
             }
             JobState::Leased => {
                 self.jobs_leased.insert((row.queue.clone(), row.id));
+                self.jobs_leased_in.extend(place(row));
             }
             _ => {}
         }
@@ -43,6 +47,9 @@ impl Orders {
     fn drop_job(&mut self, row: &JobRow) {
         self.jobs_waiting.remove(&turn(row));
         self.jobs_leased.remove(&(row.queue.clone(), row.id));
+        if let Some(place) = place(row) {
+            self.jobs_leased_in.remove(&place);
+        }
     }
 
     fn add_event(&mut self, row: &EventRow) {
@@ -66,12 +73,53 @@ impl Orders {
         self.undelivered.remove(&(row.ordering.clone(), row.sequence, row.id));
     }
 
-    /// The claimable jobs of a queue in claim order, due or not.
-    pub(super) fn waiting(&self, queue: &QueueName) -> impl Iterator<Item = (Timestamp, JobId)> {
-        let from =
-            (queue.clone(), Reverse(i16::MAX), Timestamp::MIN, JobId::from_uuid(Uuid::nil()));
-        let rows = self.jobs_waiting.range(from..).take_while(move |(name, ..)| name == queue);
-        rows.map(|(_, _, run_at, id)| (*run_at, *id))
+    /// The claimable jobs of a queue that are of a partition, or of none, in claim order, due or not.
+    pub(super) fn waiting(
+        &self,
+        queue: &QueueName,
+        partition: Option<&PartitionName>,
+    ) -> impl Iterator<Item = (Timestamp, JobId)> {
+        let rows = self.jobs_waiting.range(first(queue, partition)..);
+        let rows = rows.take_while(move |(of, name, ..)| of == queue && name.as_ref() == partition);
+        rows.map(|(_, _, _, run_at, id)| (*run_at, *id))
+    }
+
+    /// The partitions of a queue that have claimable jobs, due or not, by name.
+    pub(super) fn partitions(&self, queue: &QueueName) -> Vec<PartitionName> {
+        let mut names: Vec<PartitionName> = Vec::new();
+        while let Some(next) = self.partition_after(queue, names.last()) {
+            names.push(next.clone());
+        }
+        names
+    }
+
+    fn partition_after(
+        &self,
+        queue: &QueueName,
+        name: Option<&PartitionName>,
+    ) -> Option<&PartitionName> {
+        let (priority, id) = (Reverse(i16::MIN), JobId::from_uuid(Uuid::max()));
+        let last = (queue.clone(), name.cloned(), priority, Timestamp::MAX, id);
+        let next = self.jobs_waiting.range((Bound::Excluded(last), Bound::Unbounded)).next();
+        next.filter(|(of, ..)| of == queue).and_then(|(_, name, ..)| name.as_ref())
+    }
+
+    /// Whether a queue has claimable or leased jobs of partitions.
+    pub(super) fn is_shared(&self, queue: &QueueName) -> bool {
+        self.partition_after(queue, None).is_some()
+            || self.jobs_leased_in.iter().any(|(of, ..)| of == queue)
+    }
+
+    /// The leased jobs of a partition.
+    pub(super) fn leased_in(
+        &self,
+        queue: &QueueName,
+        partition: &PartitionName,
+    ) -> impl Iterator<Item = JobId> {
+        let from = (queue.clone(), partition.clone(), JobId::from_uuid(Uuid::nil()));
+        let rows = self.jobs_leased_in.range(from..);
+        let rows = rows.take_while(move |(of, name, _)| of == queue && name == partition);
+        rows.map(|(_, _, id)| *id)
     }
 
     /// The leased jobs of a queue, in id order.
@@ -113,8 +161,20 @@ impl Orders {
     }
 }
 
-fn turn(row: &JobRow) -> (QueueName, Reverse<i16>, Timestamp, JobId) {
-    (row.queue.clone(), Reverse(row.priority), row.run_at, row.id)
+type Turn = (QueueName, Option<PartitionName>, Reverse<i16>, Timestamp, JobId);
+
+fn turn(row: &JobRow) -> Turn {
+    (row.queue.clone(), row.partition.clone(), Reverse(row.priority), row.run_at, row.id)
+}
+
+/// Comes before every turn of a partition.
+fn first(queue: &QueueName, partition: Option<&PartitionName>) -> Turn {
+    let (priority, id) = (Reverse(i16::MAX), JobId::from_uuid(Uuid::nil()));
+    (queue.clone(), partition.cloned(), priority, Timestamp::MIN, id)
+}
+
+fn place(row: &JobRow) -> Option<(QueueName, PartitionName, JobId)> {
+    Some((row.queue.clone(), row.partition.clone()?, row.id))
 }
 
 impl State {

@@ -130,6 +130,11 @@ impl State {
         let gone = oldest(full.filter(|(at, _)| *at <= now), limit);
         gone.iter().for_each(|bucket| drop(self.tokens.remove(bucket)));
         done.buckets = counted(gone.len());
+
+        let full = self.starts.iter().map(|(place, row)| (row.full_at, place));
+        let gone = oldest(full.filter(|(at, _)| *at <= now), limit);
+        gone.iter().for_each(|place| drop(self.starts.remove(place)));
+        done.starts = counted(gone.len());
     }
 }
 

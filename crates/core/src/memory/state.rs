@@ -12,11 +12,12 @@ use crate::hints::{HintKind, Hints};
 use crate::id::{EventId, JobId, WorkerId};
 use crate::job::{Limits, Subject};
 use crate::lifecycle::State as JobState;
-use crate::name::{BucketName, IdempotencyKey, OrderKey, QueueName, Scope, Topic};
+use crate::name::{BucketName, IdempotencyKey, OrderKey, PartitionName, QueueName, Scope, Topic};
 use crate::record::RecordId;
 use crate::row::{
     AuditRow, DeadLetterRow, DocumentRow, EventRow, JobRow, KeyRow, OutcomePatch, OutcomeRow,
-    QueueRow, RecordRow, RequestRow, TokensRow, TombstoneRow, TransitionRow, WaitRow,
+    QueueRow, RecordRow, RequestRow, StartsRow, TokensRow, TombstoneRow, TransitionRow, TurnRow,
+    WaitRow,
 };
 use crate::rules::{
     Changes, EnqueueWants, Ids, Known, KnownEvent, KnownJob, KnownKey, KnownRun, KnownSubject,
@@ -80,6 +81,9 @@ pub(super) struct State {
     pub(super) blobs: BTreeMap<RecordId, Blob>,
     pub(super) tokens: BTreeMap<BucketName, TokensRow>,
     pub(super) audit: BTreeMap<Uuid, AuditRow>,
+    /// Which partition of each queue had its turn last.
+    pub(super) turns: BTreeMap<QueueName, TurnRow>,
+    pub(super) starts: BTreeMap<(QueueName, PartitionName), StartsRow>,
     /// Which jobs and events stand where.
     pub(super) orders: Orders,
     /// The caller's own rows, for scripts.
@@ -117,6 +121,8 @@ impl State {
             blobs: BTreeMap::new(),
             tokens: BTreeMap::new(),
             audit: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            starts: BTreeMap::new(),
             orders: Orders::default(),
             #[cfg(feature = "lab")]
             own_rows: Vec::new(),
@@ -236,6 +242,9 @@ impl State {
             self.dead_letters.insert((row.job, row.version.get()), (row, first));
         }
         self.audit.extend(changes.audit.into_iter().map(|row| (row.id, row)));
+        self.turns.extend(changes.turns.into_iter().map(|row| (row.queue.clone(), row)));
+        let starts = changes.starts.into_iter();
+        self.starts.extend(starts.map(|row| ((row.queue.clone(), row.partition.clone()), row)));
         changes.events_new
     }
 

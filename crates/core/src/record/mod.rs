@@ -15,6 +15,7 @@ pub use blob::PutBlob;
 pub use document::{DeleteDocument, Document, DocumentPage, Expected, ListDocuments, PutDocument};
 pub use once::{Once, Remembered};
 pub use seam::Records;
+pub(crate) use tokens::check_bucket;
 pub use tokens::{Rate, Take, Taken};
 
 use crate::error::Result;

@@ -29,10 +29,23 @@ impl Rate {
         Self(tokens as u64)
     }
 
+    pub(crate) const fn of_hourly(tokens: u64) -> Self {
+        Self(tokens)
+    }
+
     /// Tokens an hour.
     pub const fn hourly(self) -> u64 {
         self.0
     }
+}
+
+/// Refuses a bucket that never fills, or that no row could hold.
+pub(crate) fn check_bucket(rate: Rate, burst: u32) -> Result<(), String> {
+    let rate_max = u64::from(TOKENS_MAX) * 3_600;
+    if (1..=rate_max).contains(&rate.0) && (1..=TOKENS_MAX).contains(&burst) {
+        return Ok(());
+    }
+    Err("rate and burst must lie between 1 and 1,000,000,000".to_owned())
 }
 
 /// A wish for tokens of a bucket. A bucket that nobody took from, or that is full again, is full to
@@ -70,10 +83,7 @@ impl Take {
     /// second above 1,000,000,000.
     pub fn check(&self) -> Result<()> {
         let refuse = |why: String| Err(Error::invalid("take", why).about(&self.bucket));
-        let rate_max = u64::from(TOKENS_MAX) * 3_600;
-        if !(1..=rate_max).contains(&self.rate.0) || !(1..=TOKENS_MAX).contains(&self.burst) {
-            return refuse("rate and burst must lie between 1 and 1,000,000,000".to_owned());
-        }
+        check_bucket(self.rate, self.burst).or_else(refuse)?;
         if self.tokens == 0 || self.tokens > self.burst {
             let (wanted, burst) = (self.tokens, self.burst);
             return refuse(format!("{wanted} tokens, 1 to the burst of {burst} can be granted"));

@@ -6,8 +6,8 @@ use super::Known;
 use crate::event::Ordering;
 use crate::name::{OrderKey, QueueName};
 use crate::row::{
-    AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, OutcomePatch, RequestRow, SubjectRow,
-    TransitionRow, WaitRow,
+    AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, OutcomePatch, RequestRow, StartsRow,
+    SubjectRow, TransitionRow, TurnRow, WaitRow,
 };
 
 /// What a transaction writes; an engine writes the fields in this order.
@@ -43,6 +43,10 @@ pub struct Changes {
     pub dead_letters: Vec<DeadLetterRow>,
     /// Operator acts to keep.
     pub audit: Vec<AuditRow>,
+    /// Turns of partitions, each in place of its queue's earlier ones.
+    pub turns: Vec<TurnRow>,
+    /// Buckets of starts, each in place of its partition's earlier one.
+    pub starts: Vec<StartsRow>,
 }
 
 impl Changes {
@@ -97,6 +101,8 @@ impl Changes {
         self.transitions.append(&mut other.transitions);
         self.dead_letters.append(&mut other.dead_letters);
         self.audit.append(&mut other.audit);
+        self.turns.append(&mut other.turns);
+        self.starts.append(&mut other.starts);
     }
 }
 

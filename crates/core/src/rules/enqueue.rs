@@ -276,6 +276,7 @@ impl Work {
             updated_at: self.now,
             started_at: None,
             finished_at: None,
+            partition: job.partition.clone(),
         }
     }
 }

@@ -130,6 +130,7 @@ impl Work {
                 priority: row.priority,
                 subject: request.subject,
                 traceparent: request.traceparent,
+                partition: row.partition.clone(),
                 created_at: row.created_at,
                 run_at: row.run_at,
             },

@@ -5,6 +5,7 @@
 //! An engine's verb is: lock the rows named by `Work::…_wants`, hand them over with
 //! [`Work::load_jobs`] and friends, call the rule per item, write [`Work::into_changes`].
 
+mod bucket;
 mod changes;
 mod deliver;
 mod enqueue;
@@ -18,6 +19,7 @@ pub mod records;
 mod rerun;
 mod settle;
 mod transition;
+mod turns;
 mod views;
 mod waits;
 
@@ -29,6 +31,7 @@ pub use enqueue::EnqueueWants;
 pub use known::{Ids, Known, KnownEvent, KnownJob, KnownKey, KnownRun, KnownSubject, Lifecycles};
 pub use lease::{claim_order, queues_once, room};
 pub use settle::SettleWants;
+pub use turns::{Ask, Stretch, Turns, Waiting, in_turn, stretches};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::fence::Epoch;

@@ -151,6 +151,8 @@ impl QueueRow {
         self.limit = settings.limit.unwrap_or(self.limit);
         self.lease = settings.lease.or(self.lease);
         self.log = settings.log.unwrap_or(self.log);
+        self.partition_limit = settings.partition_limit.unwrap_or(self.partition_limit);
+        self.partition_rate = settings.partition_rate.unwrap_or(self.partition_rate);
         self.keep_succeeded_s = settings.keep_succeeded.map_or(self.keep_succeeded_s, secs);
         self.keep_failed_s = settings.keep_failed.map_or(self.keep_failed_s, secs);
         self.keep_dead_s = settings.keep_dead.map_or(self.keep_dead_s, secs);

@@ -3,17 +3,14 @@
 
 use std::time::Duration;
 
+use super::bucket::{Bucket, Level};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Json;
 use crate::record::{
     DeleteDocument, Document, Expected, Once, PutDocument, RecordId, Remembered, Take, Taken,
 };
 use crate::row::{DocumentRow, RecordRow, TokensRow};
-use crate::time::{Timestamp, micros};
-
-/// One token, in the units a level is kept in: what one token an hour fills in an hour's
-/// microseconds. So a rate of whole tokens an hour fills whole units a microsecond.
-const TOKEN: i128 = 3_600_000_000;
+use crate::time::Timestamp;
 
 /// Whether an end has come.
 fn ended(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
@@ -130,31 +127,20 @@ pub fn once(
 
 /// The answer to a wish for tokens, and what is to be stored; a refusal stores nothing.
 pub fn take(now: Timestamp, found: Option<TokensRow>, wish: &Take) -> (Taken, Option<TokensRow>) {
-    let rate = i128::from(wish.rate.hourly()).max(1);
-    let full = i128::from(wish.burst) * TOKEN;
-    let wanted = i128::from(wish.tokens) * TOKEN;
-    // Time never counts twice, nor back.
-    let now = found.as_ref().map_or(now, |row| now.max(row.at));
-    let level = found.filter(|row| row.full_at > now).map_or(full, |row| {
-        let filled = i128::from(micros(now.since(row.at))) * rate;
-        full.min(i128::from(row.level) + filled)
-    });
-    let whole = |units: i128| u64::try_from((units + rate - 1) / rate).unwrap_or(u64::MAX);
-    if level < wanted {
-        return (Taken::Wait(Duration::from_micros(whole(wanted - level))), None);
+    let found = found.map(|row| Level { level: row.level, at: row.at, full_at: row.full_at });
+    let mut bucket = Bucket::at(now, wish.rate, wish.burst, found);
+    let wait = bucket.wait(wish.tokens);
+    if !wait.is_zero() {
+        return (Taken::Wait(wait), None);
     }
-    let left = level - wanted;
-    let row = TokensRow {
-        bucket: wish.bucket.clone(),
-        level: i64::try_from(left).unwrap_or(i64::MAX),
-        at: now,
-        full_at: now.plus(Duration::from_micros(whole(full - left))),
-    };
-    (Taken::Granted, Some(row))
+    bucket.take(u64::from(wish.tokens));
+    let Level { level, at, full_at } = bucket.level();
+    (Taken::Granted, Some(TokensRow { bucket: wish.bucket.clone(), level, at, full_at }))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::bucket::TOKEN;
     use super::*;
     use crate::name::BucketName;
     use crate::record::Rate;

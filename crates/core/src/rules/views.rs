@@ -60,6 +60,7 @@ impl JobView {
             updated_at: job.updated_at,
             started_at: job.started_at,
             finished_at: job.finished_at,
+            partition: job.partition,
         })
     }
 }
@@ -126,6 +127,8 @@ impl From<QueueRow> for QueueView {
             limit: row.limit,
             lease: row.lease,
             log: row.log,
+            partition_limit: row.partition_limit,
+            partition_rate: row.partition_rate,
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) async fn from_tasks(load: &Load, tasks: usize) -> Result<Sample> {
 /// Enqueues the jobs of some numbers in one call; how many milliseconds that took.
 async fn enqueue(load: &Load, numbers: std::ops::Range<usize>) -> Result<f64> {
     let begun = Instant::now();
-    let jobs = numbers.map(|number| job(&load.queue, number)).collect::<Result<Vec<NewJob>>>()?;
+    let jobs = numbers.map(|number| job(load, number)).collect::<Result<Vec<NewJob>>>()?;
     for answer in load.opened.store.enqueue(jobs).await? {
         if !answer?.is_new() {
             return Err(Error::new(ErrorKind::Conflict, "bench", "a new job was known already"));

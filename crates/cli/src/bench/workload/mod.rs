@@ -10,7 +10,9 @@ mod pickup;
 mod processes;
 mod sample;
 
-use leasehold::{Control, JobId, JobKind, Json, NewJob, QueueName, QueueSettings, Result};
+use leasehold::{
+    Control, JobId, JobKind, Json, NewJob, PartitionName, QueueName, QueueSettings, Result,
+};
 use serde::Deserialize;
 
 use crate::connect::Opened;
@@ -33,6 +35,8 @@ pub struct Load {
     pub processes: Vec<usize>,
     /// Whether a transition log is kept.
     pub log: bool,
+    /// How many partitions the jobs are of; 0: none of any.
+    pub partitions: usize,
 }
 
 impl Workload {
@@ -50,6 +54,9 @@ impl Workload {
             Self::W2By100 => enqueue::in_batches(load, 100).await,
             Self::W2By1000 => enqueue::in_batches(load, 1_000).await,
             Self::W3 => drain::drain(load).await,
+            Self::W3Partitions => {
+                drain::drain(&Load { partitions: PARTITIONS, ..load.clone() }).await
+            }
             Self::W4FromCall => pickup::pick_up(load, pickup::From::Call).await,
             Self::W4FromCommit => pickup::pick_up(load, pickup::From::Return).await,
             Self::W5By10K | Self::W5By1M | Self::W5Done10M | Self::W5Future1M => {
@@ -79,6 +86,10 @@ async fn several(load: &Load) -> Result<Vec<Sample>> {
     Ok(samples)
 }
 
+/// The partitions of `w3_partitions`, and how many leases each may have.
+const PARTITIONS: usize = 1_000;
+const PARTITION_LIMIT: u32 = 100;
+
 const QUEUE_PREFIX: &str = "bench-";
 
 /// The name of a queue that nobody has used.
@@ -93,7 +104,8 @@ pub fn is_bench_queue(queue: &QueueName) -> bool {
 
 /// Makes the queue, and says whether its jobs leave a transition log.
 async fn settle_log(load: &Load) -> Result<()> {
-    let settings = QueueSettings::new().log(Some(load.log));
+    let limit = (load.partitions > 0).then_some(PARTITION_LIMIT);
+    let settings = QueueSettings::new().log(Some(load.log)).partition_limit(limit);
     load.opened.store.control(Control::SetQueue(load.queue.clone(), settings)).await.map(|_| ())
 }
 
@@ -114,6 +126,10 @@ fn kind() -> Result<JobKind> {
     JobKind::new("bench")
 }
 
-fn job(queue: &QueueName, number: usize) -> Result<NewJob> {
-    Ok(NewJob::new(kind()?, Json::parse(payload(number))?).queue(queue.clone()))
+fn job(load: &Load, number: usize) -> Result<NewJob> {
+    let job = NewJob::new(kind()?, Json::parse(payload(number))?).queue(load.queue.clone());
+    match number.checked_rem(load.partitions) {
+        Some(partition) => Ok(job.partition(PartitionName::new(format!("tenant-{partition}"))?)),
+        None => Ok(job),
+    }
 }

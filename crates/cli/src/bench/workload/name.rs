@@ -18,6 +18,9 @@ pub enum Workload {
     /// A worker drains jobs that are already queued, until the database says that none is left.
     #[value(name = "w3")]
     W3,
+    /// The same of a queue whose jobs are of a thousand partitions, each with a limit of its own.
+    #[value(name = "w3_partitions")]
+    W3Partitions,
     /// From the start of an enqueue into an idle system to the start of its handler.
     #[value(name = "w4_from_call")]
     W4FromCall,
@@ -48,12 +51,13 @@ pub enum Workload {
 }
 
 impl Workload {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::W1,
         Self::W1C64,
         Self::W2By100,
         Self::W2By1000,
         Self::W3,
+        Self::W3Partitions,
         Self::W4FromCall,
         Self::W4FromCommit,
         Self::W5By10K,
@@ -72,6 +76,7 @@ impl Workload {
             Self::W2By100 => "w2_100",
             Self::W2By1000 => "w2_1000",
             Self::W3 => "w3",
+            Self::W3Partitions => "w3_partitions",
             Self::W4FromCall => "w4_from_call",
             Self::W4FromCommit => "w4_from_commit",
             Self::W5By10K => "w5_10k",

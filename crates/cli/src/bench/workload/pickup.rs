@@ -42,7 +42,7 @@ pub(super) async fn pick_up(load: &Load, from: From) -> Result<Sample> {
         if running.is_finished() {
             return Err(failed("the worker ended"));
         }
-        let job = job(&load.queue, number)?;
+        let job = job(load, number)?;
         let called = Instant::now();
         let _new = load.opened.store.enqueue_one(job).await?;
         let returned = Instant::now();

@@ -3,10 +3,11 @@
 use crate::error::Result;
 use crate::lab::{Cell, Dump};
 use crate::memory::state::{Blob, Outcome, State};
-use crate::record::RecordId;
+use crate::name::PartitionName;
+use crate::record::{Rate, RecordId};
 use crate::row::{
     AuditRow, DeadLetterRow, DocumentRow, EventRow, JobRow, KeyRow, Lease, QueueRow, RecordRow,
-    RequestRow, TokensRow, TombstoneRow, TransitionRow, WaitRow,
+    RequestRow, StartsRow, TokensRow, TombstoneRow, TransitionRow, TurnRow, WaitRow,
 };
 use crate::time::Timestamp;
 
@@ -68,6 +69,8 @@ impl State {
         self.documents.values().for_each(|row| add("documents", document(row)));
         self.blobs.iter().for_each(|(id, row)| add("blobs", blob(id, row)));
         self.tokens.values().for_each(|row| add("tokens", tokens(row)));
+        self.turns.values().for_each(|row| add("turns", turn(row)));
+        self.starts.values().for_each(|row| add("starts", starts(row)));
         self.audit.values().for_each(|row| add("audit", audit(row)));
         self.own_rows.iter().for_each(|row| add("lab_rows", vec![("text", text(row))]));
         Ok(out)
@@ -108,6 +111,33 @@ fn queue(row: &QueueRow) -> Row {
         ("keep_failed_s", int(row.keep_failed_s)),
         ("keep_dead_s", int(row.keep_dead_s)),
         ("created_at", time(row.created_at)),
+        ("partition_limit", maybe(row.partition_limit, int)),
+        ("partition_rate", maybe(row.partition_rate, |it| hourly(it.rate()))),
+        ("partition_burst", maybe(row.partition_rate, |it| int(it.burst()))),
+    ]
+}
+
+fn hourly(rate: Rate) -> Cell {
+    int(i64::try_from(rate.hourly()).unwrap_or(i64::MAX))
+}
+
+fn turn(row: &TurnRow) -> Row {
+    let partition = row.partition.as_ref().map_or("", PartitionName::as_str);
+    vec![
+        ("queue", text(row.queue.as_str())),
+        ("turn", int(row.turn)),
+        ("partition", text(partition)),
+    ]
+}
+
+fn starts(row: &StartsRow) -> Row {
+    vec![
+        ("queue", text(row.queue.as_str())),
+        ("partition", text(row.partition.as_str())),
+        ("level", int(row.level)),
+        ("at", time(row.at)),
+        ("open_at", time(row.open_at)),
+        ("full_at", time(row.full_at)),
     ]
 }
 
@@ -148,6 +178,7 @@ fn job(row: &JobRow) -> Row {
         ("updated_at", time(row.updated_at)),
         ("started_at", maybe(row.started_at, time)),
         ("finished_at", maybe(row.finished_at, time)),
+        ("partition", maybe(row.partition.as_ref(), |name| text(name.as_str()))),
     ];
     cells.extend(lease(row.lease));
     cells

@@ -1,0 +1,3 @@
+-- Lets go of what the partitions of a queue have started at another rate. ?1 queue.
+delete from leasehold_starts
+where queue = ?1

@@ -1,0 +1,9 @@
+-- Lets go of buckets of starts that are full again. ?1 the last end to go, ?2 limit.
+delete from leasehold_starts
+where rowid in (
+  select rowid
+  from leasehold_starts
+  where full_at <= ?1
+  order by full_at, queue, partition
+  limit ?2
+)
