@@ -126,17 +126,22 @@ fn killed_workers_lose_nothing(engine: &Engine) -> Result<(), Failed> {
 
 /// Proves: QUE-8, WQ-6
 fn killed_workers_leak_no_room(engine: &Engine) -> Result<(), Failed> {
-    const JOBS: usize = 90;
+    // Room for the slots of all three workers, and jobs enough that no victim finds none.
+    const PARTITIONS: usize = 6;
     const ROOM: u32 = 2;
+    const AT_FIRST: usize = 400;
+    const MORE: usize = 140;
+    const KILLS: usize = 4;
     runtime().block_on(async {
         let store = engine.open().await?;
         let queue = leasehold_core::QueueName::default_queue();
         let settings = QueueSettings::new().partition_limit(Some(ROOM));
         store.control(leasehold_core::Control::SetQueue(queue, settings)).await?;
-        add_jobs_of(&*store, JOBS, 3).await?;
+        add_jobs_of(&*store, AT_FIRST, PARTITIONS).await?;
         let mut workers: Vec<Child> =
             (0..3).map(|_| Child::start("worker", engine)).collect::<Result<_, _>>()?;
-        for _kill in 0..4 {
+        for _kill in 0..KILLS {
+            add_jobs_of(&*store, MORE, PARTITIONS).await?;
             let mut victim = workers.remove(0);
             victim.wait_for("begun")?;
             room_is_kept(&store, ROOM).await?;
@@ -148,8 +153,8 @@ fn killed_workers_leak_no_room(engine: &Engine) -> Result<(), Failed> {
         while begun.elapsed() < Duration::from_secs(2) {
             room_is_kept(&store, ROOM).await?;
         }
-        until_all_succeeded(&store, JOBS).await?;
-        one_event_a_job(&store, JOBS).await
+        until_all_succeeded(&store, AT_FIRST + KILLS * MORE).await?;
+        one_event_a_job(&store, AT_FIRST + KILLS * MORE).await
     })
 }
 
