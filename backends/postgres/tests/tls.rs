@@ -78,9 +78,12 @@ async fn jobs_go_through_tls_and_scram(server: Server) {
     let request = ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]);
     let claim = store.claim(request).await.expect("claimed").pop().expect("a job");
     store.succeed(claim.fence).await.expect("settled");
-    while !store.hears_wake_ups() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let heard = async {
+        while !store.hears_wake_ups() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), heard).await.expect("wake-ups are heard");
     let beside = format!("host={} port={} user=postgres", server.folder, port(&server.url));
     let (client, connection) = connect(&beside, NoTls).await.expect("the socket");
     tokio::spawn(connection);

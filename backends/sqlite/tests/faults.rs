@@ -134,16 +134,23 @@ async fn group(store: &SqliteStore, step: u64) -> Vec<(JobId, Result<Enqueued>)>
         let kind = JobKind::new("resize").expect("a kind");
         let key = IdempotencyKey::new(format!("key {number}")).expect("a key");
         let (job, store) = (NewJob::new(kind, Json::null()).key(key), store.clone());
-        (job.id, tokio::spawn(async move { store.enqueue_one(job).await }))
+        (job.id, Box::pin(async move { store.enqueue_one(job).await }))
     };
-    let tasks: Vec<_> = (0..4).map(enqueue).collect();
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    let mut calls: Vec<_> = (0..4).map(enqueue).collect();
+    // A call's first step hands its request to the writer, which is held; so all four are one group.
+    std::future::poll_fn(|context| {
+        for (_, call) in &mut calls {
+            assert!(call.as_mut().poll(context).is_pending(), "the writer is held");
+        }
+        std::task::Poll::Ready(())
+    })
+    .await;
     failpoint::arm_fault(step, ffi::SQLITE_IOERR_READ);
     release.send(()).expect("the writer waits");
     let _held = busy.await.expect("no panic");
     let mut answers = Vec::new();
-    for (id, task) in tasks {
-        answers.push((id, task.await.expect("no panic")));
+    for (id, call) in calls {
+        answers.push((id, call.await));
     }
     answers
 }

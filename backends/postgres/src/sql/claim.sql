@@ -1,5 +1,5 @@
--- Claims due rows of a queue that are of no partition, in the claim order: one range of the index for each priority, from its
--- low-water mark on.
+-- Claims due rows of a queue that are of no partition, in the claim order: one range of the index for
+-- each priority, from its low-water mark on.
 -- $1 queue, $2 now, $3 limit, $4 claim, $5 worker, $6 when the lease ends, $7 its length,
 -- $8 jobs this transaction has reclaimed (their version is raised already), $9 whether to claim even
 -- when fewer than the limit are due and the queue has expired rows that would come before some.

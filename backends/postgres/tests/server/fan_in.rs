@@ -1,13 +1,16 @@
 //! Owns what two sessions do to jobs that wait for others: ends and enqueues at once, and transactions
 //! whose snapshot is older than what they would have to see.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use leasehold_core::{
     JobId, NewJob, OnFailure, PruneRequest, Settlement, State, Store, StoreExt, Verdict,
 };
 use leasehold_postgres::PostgresStore;
 use leasehold_postgres::tokio_postgres::{Client, IsolationLevel, Transaction};
 
-use crate::place::{Place, job, request, take, until_blocked};
+use crate::place::{Place, job, request, soon, take, until_blocked};
 
 async fn add(store: &PostgresStore, jobs: Vec<NewJob>) -> Vec<JobId> {
     let answers = store.enqueue(jobs).await.expect("enqueued");
@@ -108,20 +111,21 @@ pub(crate) async fn callbacks_of_many_batches_run_once(place: Place) {
         let ids = add(&store, NewJob::batch(members, job(batch), OnFailure::Run)).await;
         callbacks.extend(ids.last().copied());
     }
+    let ended = Arc::new(AtomicUsize::new(0));
     let mut workers = Vec::new();
     for _ in 0..6 {
-        let store = store.clone();
+        let (store, ended) = (store.clone(), ended.clone());
         workers.push(tokio::spawn(async move {
-            let (mut mine, mut idle) = (Vec::new(), 0);
-            while idle < 20 {
+            let mut mine = Vec::new();
+            while ended.load(Ordering::SeqCst) < BATCHES * 7 {
                 let claims = store.claim(request(5)).await.expect("claimed");
-                idle = if claims.is_empty() { idle + 1 } else { 0 };
                 if claims.is_empty() {
                     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
                 }
                 let settled =
                     store.settle(claims.iter().map(done).collect()).await.expect("settled");
                 assert!(settled.iter().all(Result::is_ok), "{settled:?}");
+                ended.fetch_add(claims.len(), Ordering::SeqCst);
                 mine.extend(claims.into_iter().map(|claim| claim.job.id));
             }
             mine
@@ -129,7 +133,7 @@ pub(crate) async fn callbacks_of_many_batches_run_once(place: Place) {
     }
     let mut all = Vec::new();
     for worker in workers {
-        all.extend(worker.await.expect("no panic"));
+        all.extend(soon("the end of all batches", worker).await.expect("no panic"));
     }
     assert_eq!(all.len(), BATCHES * 7, "each once");
     assert!(callbacks.iter().all(|id| all.contains(id)));
