@@ -30,7 +30,9 @@
 //! # };
 //! ```
 
+mod clock;
 pub mod contest;
+pub mod evidence;
 pub mod history;
 pub mod interleave;
 pub mod invariants;
