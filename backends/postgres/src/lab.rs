@@ -12,7 +12,7 @@ use leasehold_core::rules::Ids;
 use leasehold_core::{Limits, QueueName, Result, Timestamp};
 use std::sync::Arc;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Row, Transaction};
+use tokio_postgres::{IsolationLevel, Row, Transaction};
 use uuid::Uuid;
 
 use crate::bind::Params;
@@ -21,6 +21,7 @@ use crate::joined::Joined;
 use crate::open::Target;
 use crate::schema::Schema;
 use crate::statement::{Db, sql};
+use crate::step;
 use crate::store::{Origin, PostgresStore, snapshot};
 
 /// The columns of `jobs` that a dump shows as the rows of `requests`.
@@ -54,9 +55,23 @@ impl PostgresStore {
     /// # Errors
     /// As [`crate::open`].
     pub async fn lab_again(url: &str, schema: &str, start: Option<Timestamp>) -> Result<Self> {
+        Self::lab_from(url, schema, start, 1).await
+    }
+
+    /// Opens one more store under test in a schema as it is, whose own ids begin at a number.
+    ///
+    /// # Errors
+    /// As [`crate::open`].
+    pub async fn lab_from(
+        url: &str,
+        schema: &str,
+        start: Option<Timestamp>,
+        first_id: u64,
+    ) -> Result<Self> {
         let mut limits = Limits::default();
         limits.id_skew_max = None;
-        let origin = Origin { limits, ids: Ids::numbered(), clock: start.map(ManualClock::at) };
+        let origin =
+            Origin { limits, ids: Ids::numbered_from(first_id), clock: start.map(ManualClock::at) };
         let store = Self::start(lab_target(url, schema)?, origin).await?;
         let mut client = store.reader().await?;
         let begun = client.transaction().await.map_err(engine)?;
@@ -79,15 +94,46 @@ impl PostgresStore {
         client: &mut tokio_postgres::Client,
         script: &[Step],
         ending: Ending,
+        isolation: IsolationLevel,
     ) -> Result<Vec<Reply>> {
-        let tx = client.transaction().await.map_err(engine)?;
+        let begun = step::Step::begin("begin").await;
+        let tx = client.build_transaction().isolation_level(isolation).start().await;
+        begun.end();
+        let tx = tx.map_err(engine)?;
         let replies = self.play_steps(&tx, script).await?;
+        let ended = step::Step::begin("commit").await;
         match ending {
             Ending::Commit => tx.commit().await.map_err(engine)?,
             Ending::RollBack => tx.rollback().await.map_err(engine)?,
             Ending::Drop => drop(tx),
         }
+        ended.end();
         Ok(replies)
+    }
+
+    /// As [`LabStore::play`], in a transaction of a given isolation.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn play_at(
+        &self,
+        script: Vec<Step>,
+        ending: Ending,
+        isolation: IsolationLevel,
+    ) -> Result<Vec<Reply>> {
+        let (mut client, mut messages) = self.target().connect().await?;
+        let drive = async { while messages.next().await.is_some() {} };
+        let play = async {
+            let replies = self.play_beside(&mut client, &script, ending, isolation).await;
+            // What a drop began ends before anybody looks.
+            let settled = client.batch_execute("").await.map_err(engine);
+            replies.and_then(|replies| settled.map(|()| replies))
+        };
+        let played = tokio::select! {
+            played = play => played,
+            () = drive => Err(corrupt("the connection ended")),
+        };
+        played.map_err(|error| named(error, "play"))
     }
 
     async fn play_steps(&self, tx: &Transaction<'_>, script: &[Step]) -> Result<Vec<Reply>> {
@@ -159,19 +205,7 @@ impl LabStore for PostgresStore {
     }
 
     async fn play(&self, script: Vec<Step>, ending: Ending) -> Result<Vec<Reply>> {
-        let (mut client, mut messages) = self.target().connect().await?;
-        let drive = async { while messages.next().await.is_some() {} };
-        let play = async {
-            let replies = self.play_beside(&mut client, &script, ending).await;
-            // What a drop began ends before anybody looks.
-            let settled = client.batch_execute("").await.map_err(engine);
-            replies.and_then(|replies| settled.map(|()| replies))
-        };
-        let played = tokio::select! {
-            played = play => played,
-            () = drive => Err(corrupt("the connection ended")),
-        };
-        played.map_err(|error| named(error, "play"))
+        self.play_at(script, ending, IsolationLevel::ReadCommitted).await
     }
 }
 

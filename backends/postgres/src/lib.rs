@@ -32,6 +32,8 @@ mod document;
 mod ends;
 mod enqueue_sql;
 mod error;
+#[cfg(feature = "failpoints")]
+pub mod faults;
 mod find;
 mod group;
 mod joined;
@@ -52,6 +54,7 @@ mod row;
 mod schema;
 mod statement;
 mod stats;
+mod step;
 mod store;
 mod subject;
 mod tokens;

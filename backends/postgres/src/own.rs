@@ -10,7 +10,8 @@ use leasehold_core::{ErrorKind, Result};
 
 use crate::error::{self, engine};
 use crate::pool::SETTINGS;
-use crate::statement::hook;
+use crate::schema::sent;
+use crate::step::{self, Step};
 use crate::write::News;
 
 /// One transaction of the store's own.
@@ -35,10 +36,12 @@ impl<'c> Own<'c> {
     pub(crate) async fn begin(&self) -> Result<()> {
         let settings = if self.behind_pooler { SETTINGS } else { "" };
         let text = format!("begin isolation level read committed; {settings}");
-        hook("begin");
+        let step = Step::begin("begin").await;
         self.open.store(true, Ordering::Relaxed);
-        let begun = self.client.batch_execute(&text).await;
-        hook("begin");
+        let instead = step::fault();
+        let text = instead.as_deref().unwrap_or_else(|| sent("begin", &text));
+        let begun = self.client.batch_execute(text).await;
+        step.end();
         self.begun.store(begun.is_ok(), Ordering::Relaxed);
         begun.map_err(engine)
     }
@@ -72,9 +75,11 @@ impl<'c> Own<'c> {
 
     async fn end(&self) -> Result<()> {
         self.open.store(false, Ordering::Relaxed);
-        hook("commit");
-        let done = self.client.batch_execute("commit").await;
-        hook("commit");
+        let step = Step::begin("commit").await;
+        let instead = step::fault_of_commit();
+        let text = instead.as_deref().unwrap_or("commit");
+        let done = self.client.batch_execute(text).await;
+        step.end();
         done.map_err(error::commit)
     }
 

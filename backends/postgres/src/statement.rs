@@ -1,12 +1,13 @@
 //! Owns how a statement runs: from its file, in the schema's terms, on the transaction in hand, a
-//! crash hook on both sides. Refuses to know what any statement means.
+//! step of a test's on both sides. Refuses to know what any statement means.
 
 use leasehold_core::Result;
 use tokio_postgres::{Client, Row, Transaction};
 
 use crate::bind::Params;
 use crate::error::{self, engine};
-use crate::schema::Schema;
+use crate::schema::{Schema, sent};
+use crate::step::{self, Step};
 
 /// One statement, as its file has it.
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +23,6 @@ macro_rules! sql {
     };
 }
 pub(crate) use sql;
-
-/// Passes a crash hook; compiled away without the feature `failpoints`.
-pub(crate) fn hook(_name: &'static str) {
-    #[cfg(feature = "failpoints")]
-    leasehold_core::failpoint::hit(_name);
-}
 
 /// What a statement runs on.
 #[derive(Clone, Copy)]
@@ -75,12 +70,24 @@ impl<'a> Db<'a> {
         Self { on: On::Plain(client), schema }
     }
 
-    /// Passes a crash hook. Wake-ups pass none: they store nothing, and run whenever they like, so a
-    /// count of them would be another one each time.
-    fn hook(&self, name: &'static str) {
+    /// Begins a step for tests, which may let it fail. Wake-ups are none: they store nothing, and run
+    /// whenever they like, so a count of them would be another one each time.
+    async fn step(&self, name: &'static str) -> Result<Option<Step>, tokio_postgres::Error> {
+        if matches!(self.on, On::Plain(_)) {
+            return Ok(None);
+        }
+        let step = Step::begin(name).await;
+        if let Some(text) = step::fault() {
+            self.send(&text).await?;
+        }
+        Ok(Some(step))
+    }
+
+    async fn send(&self, text: &str) -> Result<(), tokio_postgres::Error> {
         match self.on {
-            On::Plain(_) => {}
-            On::Caller(_) | On::Own(_) | On::Pooled(_) => hook(name),
+            On::Caller(tx) => tx.batch_execute(text).await,
+            On::Plain(client) => client.batch_execute(text).await,
+            On::Own(client) | On::Pooled(client) => client.batch_execute(text).await,
         }
     }
 
@@ -104,7 +111,7 @@ impl<'a> Db<'a> {
 
     async fn changed(&self, sql: Sql, params: Params) -> Result<u64, tokio_postgres::Error> {
         let text = self.schema.statement(sql.name, sql.text);
-        self.hook(sql.name);
+        let step = self.step(sql.name).await?;
         let changed = match self.on {
             On::Caller(tx) => tx.execute_typed(&text, &params.typed()).await,
             On::Plain(client) => client.execute_typed(&text, &params.typed()).await,
@@ -114,7 +121,7 @@ impl<'a> Db<'a> {
                 Err(error) => Err(error),
             },
         };
-        self.hook(sql.name);
+        end(step);
         changed
     }
 
@@ -126,7 +133,7 @@ impl<'a> Db<'a> {
         read: impl FnMut(&Row) -> Result<T>,
     ) -> Result<Vec<T>> {
         let text = self.schema.statement(sql.name, sql.text);
-        self.hook(sql.name);
+        let step = self.step(sql.name).await.map_err(engine)?;
         let found = match self.on {
             On::Caller(tx) => tx.query_typed(&text, &params.typed()).await,
             On::Plain(client) => client.query_typed(&text, &params.typed()).await,
@@ -136,7 +143,7 @@ impl<'a> Db<'a> {
                 Err(error) => Err(error),
             },
         };
-        self.hook(sql.name);
+        end(step);
         found.map_err(engine)?.iter().map(read).collect()
     }
 
@@ -163,21 +170,24 @@ impl<'a> Db<'a> {
 
     /// Runs plain text: savepoints, settings, a whole migration.
     pub(crate) async fn batch(&self, name: &'static str, text: &str) -> Result<()> {
-        self.hook(name);
-        let done = match self.on {
-            On::Caller(tx) => tx.batch_execute(text).await,
-            On::Plain(client) => client.batch_execute(text).await,
-            On::Own(client) | On::Pooled(client) => client.batch_execute(text).await,
-        };
-        self.hook(name);
+        let step = self.step(name).await.map_err(engine)?;
+        let done = self.send(sent(name, text)).await;
+        end(step);
         done.map_err(engine)
     }
 }
 
+fn end(step: Option<Step>) {
+    step.into_iter().for_each(Step::end);
+}
+
 /// Commits a transaction of the driver's own sort.
 pub(crate) async fn commit(tx: deadpool_postgres::Transaction<'_>) -> Result<()> {
-    hook("commit");
-    let done = tx.commit().await;
-    hook("commit");
+    let step = Step::begin("commit").await;
+    let done = match step::fault_of_commit() {
+        Some(text) => tx.batch_execute(&text).await,
+        None => tx.commit().await,
+    };
+    step.end();
     done.map_err(error::commit)
 }

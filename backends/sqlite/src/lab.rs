@@ -10,7 +10,7 @@ use leasehold_core::lab::{
 use leasehold_core::rules::Ids;
 use leasehold_core::{Error, ErrorKind, Limits, Result, Timestamp};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use uuid::Uuid;
 
 use crate::clock::Clock;
@@ -26,10 +26,18 @@ impl SqliteStore {
     /// # Errors
     /// As [`crate::open`].
     pub async fn lab(url: &str, start: Timestamp) -> Result<Self> {
+        Self::lab_from(url, start, 1).await
+    }
+
+    /// As [`Self::lab`], whose own ids begin at a number.
+    ///
+    /// # Errors
+    /// As [`crate::open`].
+    pub async fn lab_from(url: &str, start: Timestamp, first_id: u64) -> Result<Self> {
         let mut limits = Limits::default();
         limits.id_skew_max = None;
         let clock = Some(Clock::Manual(ManualClock::at(start)));
-        let origin = Origin { limits, ids: Ids::numbered(), clock };
+        let origin = Origin { limits, ids: Ids::numbered_from(first_id), clock };
         let store = Self::start(Target::parse(url)?, origin).await?;
         store.call("lab", |tx| execute(tx, sql!("lab_table"), []).map(|_| ())).await?;
         Ok(store)
@@ -40,13 +48,20 @@ impl SqliteStore {
     }
 
     /// Plays a script on a connection of the caller's own.
-    fn play_beside(&self, script: Vec<Step>, ending: Ending) -> Result<Vec<Reply>> {
+    fn play_beside(
+        &self,
+        script: Vec<Step>,
+        ending: Ending,
+        behavior: TransactionBehavior,
+    ) -> Result<Vec<Reply>> {
         let Place::File(path) = &self.target().place else {
             return Err(corrupt("a database in memory has one connection"));
         };
         let conn = Connection::open(path).map_err(engine)?;
         self.prepare_connection(&conn)?;
-        let tx = statement::begin(&conn)?;
+        let immediate = matches!(behavior, TransactionBehavior::Immediate);
+        let name = if immediate { "begin" } else { "begin deferred" };
+        let tx = statement::begin_as(&conn, name, behavior)?;
         let replies = self.play_steps(&tx, script)?;
         match ending {
             Ending::Commit => statement::commit(tx)?,
@@ -91,6 +106,29 @@ impl SqliteStore {
             });
         }
         Ok(replies)
+    }
+
+    /// As [`LabStore::play`] on a file, in a transaction that takes the write lock when it first writes.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn play_deferred(&self, script: Vec<Step>, ending: Ending) -> Result<Vec<Reply>> {
+        self.play_as(script, ending, TransactionBehavior::Deferred).await
+    }
+
+    async fn play_as(
+        &self,
+        script: Vec<Step>,
+        ending: Ending,
+        behavior: TransactionBehavior,
+    ) -> Result<Vec<Reply>> {
+        let store = self.clone();
+        let play = move || store.play_beside(script, ending, behavior);
+        let task = tokio::task::spawn_blocking(play);
+        let ended = |error| {
+            Error::new(ErrorKind::Unavailable, "play", "the playing task ended").with_source(error)
+        };
+        task.await.map_err(ended)?.map_err(|error| named(error, "play"))
     }
 
     /// Plays a script on the only connection there is.
@@ -144,12 +182,7 @@ impl LabStore for SqliteStore {
         if self.target().place == Place::Memory {
             return self.play_inside(script, ending).await;
         }
-        let store = self.clone();
-        let task = tokio::task::spawn_blocking(move || store.play_beside(script, ending));
-        let ended = |error| {
-            Error::new(ErrorKind::Unavailable, "play", "the playing task ended").with_source(error)
-        };
-        task.await.map_err(ended)?.map_err(|error| named(error, "play"))
+        self.play_as(script, ending, TransactionBehavior::Immediate).await
     }
 }
 

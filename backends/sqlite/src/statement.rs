@@ -21,10 +21,46 @@ macro_rules! sql {
 }
 pub(crate) use sql;
 
-/// Passes a crash hook; compiled away without the feature `failpoints`.
-pub(crate) fn hook(_name: &'static str) {
+impl Sql {
+    /// What is sent.
+    fn sent(self) -> &'static str {
+        sent(self.name, self.text)
+    }
+}
+
+/// A text of that name, unless a test has altered it.
+fn sent<'t>(_name: &str, text: &'t str) -> &'t str {
+    #[cfg(feature = "lab")]
+    let text = leasehold_core::lab::altered::text(_name, text);
+    text
+}
+
+/// A storage step under way: a crash hook on both sides, and with the feature `failpoints` it waits
+/// first for a test's leave.
+pub(crate) struct Step {
     #[cfg(feature = "failpoints")]
-    leasehold_core::failpoint::hit(_name);
+    name: &'static str,
+    #[cfg(feature = "failpoints")]
+    _leave: Option<leasehold_core::failpoint::Step>,
+}
+
+impl Step {
+    pub(crate) fn begin(_name: &'static str) -> Self {
+        #[cfg(feature = "failpoints")]
+        {
+            let leave = leasehold_core::failpoint::Step::begin(_name);
+            leave.iter().for_each(leasehold_core::failpoint::Step::block);
+            leasehold_core::failpoint::hit(_name);
+            Self { name: _name, _leave: leave }
+        }
+        #[cfg(not(feature = "failpoints"))]
+        Self {}
+    }
+
+    pub(crate) fn end(self) {
+        #[cfg(feature = "failpoints")]
+        leasehold_core::failpoint::hit(self.name);
+    }
 }
 
 /// Fails the step where a test wants it to; compiled away without the feature `failpoints`. A code
@@ -43,10 +79,10 @@ fn step(_conn: &Connection) -> rusqlite::Result<()> {
 
 /// Runs a statement that gives no rows; how many it changed.
 pub(crate) fn execute(conn: &Connection, sql: Sql, params: impl Params) -> Result<usize> {
-    hook(sql.name);
-    let prepared = step(conn).and_then(|()| conn.prepare_cached(sql.text));
+    let begun = Step::begin(sql.name);
+    let prepared = step(conn).and_then(|()| conn.prepare_cached(sql.sent()));
     let changed = prepared.and_then(|mut it| it.execute(params));
-    hook(sql.name);
+    begun.end();
     changed.map_err(engine)
 }
 
@@ -59,15 +95,15 @@ pub(crate) struct Prepared<'c> {
 
 impl<'c> Prepared<'c> {
     pub(crate) fn new(conn: &'c Connection, sql: Sql) -> Result<Self> {
-        let statement = conn.prepare_cached(sql.text).map_err(engine)?;
+        let statement = conn.prepare_cached(sql.sent()).map_err(engine)?;
         Ok(Self { conn, name: sql.name, statement })
     }
 
     /// Runs it once; how many rows it changed.
     pub(crate) fn execute(&mut self, params: impl Params) -> Result<usize> {
-        hook(self.name);
+        let begun = Step::begin(self.name);
         let changed = step(self.conn).and_then(|()| self.statement.execute(params));
-        hook(self.name);
+        begun.end();
         changed.map_err(engine)
     }
 }
@@ -79,17 +115,17 @@ pub(crate) fn rows<T>(
     params: impl Params,
     mut read: impl FnMut(&Row<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
-    hook(sql.name);
+    let begun = Step::begin(sql.name);
     let mut out = Vec::new();
     step(conn).map_err(engine)?;
     {
-        let mut statement = conn.prepare_cached(sql.text).map_err(engine)?;
+        let mut statement = conn.prepare_cached(sql.sent()).map_err(engine)?;
         let mut found = statement.query(params).map_err(engine)?;
         while let Some(row) = found.next().map_err(engine)? {
             out.push(read(row)?);
         }
     }
-    hook(sql.name);
+    begun.end();
     Ok(out)
 }
 
@@ -110,25 +146,33 @@ pub(crate) fn id_list<'a>(ids: impl Iterator<Item = &'a [u8; 16]>) -> Vec<u8> {
 
 /// Runs plain text: savepoints, pragmas, a whole migration.
 pub(crate) fn batch(conn: &Connection, name: &'static str, text: &str) -> Result<()> {
-    hook(name);
-    let done = step(conn).and_then(|()| conn.execute_batch(text));
-    hook(name);
+    let begun = Step::begin(name);
+    let done = step(conn).and_then(|()| conn.execute_batch(sent(name, text)));
+    begun.end();
     done.map_err(engine)
 }
 
 /// Begins a transaction that holds the write lock from the start.
 pub(crate) fn begin(conn: &Connection) -> Result<Transaction<'_>> {
-    hook("begin");
-    let begun =
-        step(conn).and_then(|()| Transaction::new_unchecked(conn, TransactionBehavior::Immediate));
-    hook("begin");
-    begun.map_err(engine)
+    begin_as(conn, "begin", TransactionBehavior::Immediate)
+}
+
+/// Begins a transaction of some sort.
+pub(crate) fn begin_as<'c>(
+    conn: &'c Connection,
+    name: &'static str,
+    behavior: TransactionBehavior,
+) -> Result<Transaction<'c>> {
+    let begun = Step::begin(name);
+    let tx = step(conn).and_then(|()| Transaction::new_unchecked(conn, behavior));
+    begun.end();
+    tx.map_err(engine)
 }
 
 /// Commits; an error leaves no transaction open.
 pub(crate) fn commit(tx: Transaction<'_>) -> Result<()> {
-    hook("commit");
+    let begun = Step::begin("commit");
     let done = step(&tx).and_then(|()| tx.commit());
-    hook("commit");
+    begun.end();
     done.map_err(engine)
 }

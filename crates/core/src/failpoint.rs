@@ -2,7 +2,11 @@
 //! the process; and the faults: numbered steps that a test lets fail with a code of the engine's.
 //! Compiled only with the feature `failpoints`; never in a release.
 
+mod session;
+
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+pub use session::{Session, Step};
 
 static PASSED: AtomicU64 = AtomicU64::new(0);
 static ABORT_AT: AtomicU64 = AtomicU64::new(0);

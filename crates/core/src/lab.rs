@@ -1,6 +1,8 @@
 //! Owns what tests need of a store and users never do: a clock set by hand, canonical dumps, and
 //! scripts played inside one caller's transaction. Compiled only with the feature `lab`.
 
+pub mod altered;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

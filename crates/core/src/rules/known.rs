@@ -173,7 +173,13 @@ impl Ids {
     /// Numbered ids, the same in every run.
     #[cfg(feature = "lab")]
     pub fn numbered() -> Self {
-        let next = std::sync::atomic::AtomicU64::new(1);
+        Self::numbered_from(1)
+    }
+
+    /// Numbered ids from a number on.
+    #[cfg(feature = "lab")]
+    pub fn numbered_from(first: u64) -> Self {
+        let next = std::sync::atomic::AtomicU64::new(first);
         Self(Arc::new(move || {
             let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             Uuid::from_u64_pair(0x0000_0000_0000_7000, 0x8000_0000_0000_0000 | number)
