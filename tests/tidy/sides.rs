@@ -64,6 +64,7 @@ const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
 const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("bind.rs", "SQLite's driver needs no types for parameters"),
     ("clock.rs", "PostgreSQL's server keeps the clock"),
+    ("faults.rs", "SQLite's faults are the driver's codes, which statement.rs gives"),
     ("group.rs", "SQLite's one writer groups all calls"),
     ("fork.rs", "PostgreSQL's connections hold no file locks"),
     ("marks.rs", "only PostgreSQL keeps dead rows for an old snapshot"),
@@ -73,6 +74,7 @@ const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("files.rs", "PostgreSQL looks after its own files"),
     ("places.rs", "PostgreSQL's planner needs no form of its own for each filter"),
     ("schema.rs", "SQLite's tables have a prefix"),
+    ("step.rs", "SQLite's steps wait in their thread, in statement.rs"),
     ("writer.rs", "PostgreSQL takes many writers"),
 ];
 
