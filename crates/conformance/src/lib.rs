@@ -33,6 +33,8 @@
 mod clock;
 pub mod contest;
 pub mod evidence;
+#[cfg(feature = "faults")]
+pub mod faults;
 pub mod history;
 pub mod interleave;
 pub mod invariants;
