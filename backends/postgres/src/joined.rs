@@ -159,33 +159,40 @@ impl Verb for [NewJob] {
     type Answer = Vec<Result<Enqueued>>;
 
     async fn on(&self, tx: &Joined<'_>) -> Result<Self::Answer> {
-        let limits = &tx.shared.limits;
-        let fit =
-            self.len() <= limits.batch_max && self.iter().all(|job| job.check(limits).is_ok());
-        // What does not fit is refused below, before anything is asked about it.
-        let wants = if fit { EnqueueWants::of(self) } else { EnqueueWants::default() };
-        let known = load::known(&tx.db, &wants);
-        let (facts, known) = match tx.own {
-            Some(_) => {
-                let lock = marks::lock(&tx.db);
-                let (facts, (), known) = try_join3(tx.facts(), lock, known).await?;
-                (facts, known)
-            }
-            // A caller's transaction may go on for long, and may have nothing new.
-            None => try_join(tx.facts(), known).await?,
-        };
-        let queues = known.queue_logs.keys().cloned().collect();
-        let spared =
-            Spared { marks_locked: tx.own.is_some(), queues, is_last: true, ..Spared::default() };
-        let mut work = facts.work(tx.shared);
-        work.check_new_jobs(self)?;
-        work.load_known(known);
-        let hints = &tx.shared.hints;
-        waits::load_parents(tx, &mut work, self).await?;
-        let answers = work.enqueue(self, hints)?;
-        tx.write_sparing(work, &spared).await?;
-        Ok(answers)
+        enqueue(tx, self, true).await
     }
+}
+
+/// Enqueues jobs; as the last verb of a transaction of the store's own, its commit goes along.
+pub(crate) async fn enqueue(
+    tx: &Joined<'_>,
+    jobs: &[NewJob],
+    is_last: bool,
+) -> Result<Vec<Result<Enqueued>>> {
+    let limits = &tx.shared.limits;
+    let fit = jobs.len() <= limits.batch_max && jobs.iter().all(|job| job.check(limits).is_ok());
+    // What does not fit is refused below, before anything is asked about it.
+    let wants = if fit { EnqueueWants::of(jobs) } else { EnqueueWants::default() };
+    let known = load::known(&tx.db, &wants);
+    let (facts, known) = match tx.own {
+        Some(_) => {
+            let lock = marks::lock(&tx.db);
+            let (facts, (), known) = try_join3(tx.facts(), lock, known).await?;
+            (facts, known)
+        }
+        // A caller's transaction may go on for long, and may have nothing new.
+        None => try_join(tx.facts(), known).await?,
+    };
+    let queues = known.queue_logs.keys().cloned().collect();
+    let spared = Spared { marks_locked: tx.own.is_some(), queues, is_last, ..Spared::default() };
+    let mut work = facts.work(tx.shared);
+    work.check_new_jobs(jobs)?;
+    work.load_known(known);
+    let hints = &tx.shared.hints;
+    waits::load_parents(tx, &mut work, jobs).await?;
+    let answers = work.enqueue(jobs, hints)?;
+    tx.write_sparing(work, &spared).await?;
+    Ok(answers)
 }
 
 #[async_trait]

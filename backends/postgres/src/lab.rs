@@ -152,6 +152,7 @@ impl PostgresStore {
                 Step::Progress(reports) => Reply::Progress(joined.progress(reports).await),
                 Step::Settle(settlements) => Reply::Settle(joined.settle(settlements).await),
                 Step::Once(once) => Reply::Once(joined.once(once).await),
+                Step::Admit(wanted) => Reply::Admit(joined.admit(wanted).await),
                 Step::Record(step) => Reply::Record(record(&joined, step).await),
                 Step::Savepoint => {
                     depth += 1;

@@ -22,6 +22,7 @@
 //! Owns everything that is PostgreSQL: connections, statements, locks, wake-ups. Refuses to decide
 //! what a verb does; those rules are the contract's.
 
+mod admit;
 mod audit;
 mod bind;
 mod blob;

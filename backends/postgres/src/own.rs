@@ -32,8 +32,12 @@ impl<'c> Own<'c> {
         Self { client, behind_pooler, begun, open, news: News::default() }
     }
 
-    /// Begins. What is sent along with it must be harmless should it fail, so it may not write.
+    /// Begins, unless it has. What is sent along with it must be harmless should it fail, so it may not
+    /// write.
     pub(crate) async fn begin(&self) -> Result<()> {
+        if self.has_begun() {
+            return Ok(());
+        }
         let settings = if self.behind_pooler { SETTINGS } else { "" };
         let text = format!("begin isolation level read committed; {settings}");
         let step = Step::begin("begin").await;

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use leasehold_core::{
-    AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document, DocumentPage,
-    ListDocuments, Once, Page, Paging, PutBlob, PutDocument, RecordId, Records, Remembered, Result,
-    Take, Taken,
+    Admission, Admitted, AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document,
+    DocumentPage, ListDocuments, Once, Page, Paging, PutBlob, PutDocument, RecordId, Records,
+    Remembered, Result, Take, Taken,
 };
 
 use crate::audit::Listing;
@@ -53,6 +53,10 @@ impl Records for PostgresStore {
 
     async fn once(&self, request: Once) -> Result<Remembered> {
         self.run(Lane::Shared, &request).await
+    }
+
+    async fn admit(&self, admission: Admission) -> Result<Admitted> {
+        self.run(Lane::Shared, &admission).await
     }
 
     async fn take(&self, wish: Take) -> Result<Taken> {

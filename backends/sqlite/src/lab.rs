@@ -86,6 +86,7 @@ impl SqliteStore {
                 Step::Progress(reports) => Reply::Progress(joined.progress(&reports)),
                 Step::Settle(settlements) => Reply::Settle(joined.settle(&settlements)),
                 Step::Once(once) => Reply::Once(joined.once(&once)),
+                Step::Admit(wanted) => Reply::Admit(joined.admit(&wanted)),
                 Step::Record(step) => Reply::Record(record(&joined, step)),
                 Step::Savepoint => {
                     depth += 1;

@@ -27,6 +27,7 @@
 //! Owns everything that is SQLite: files, connections, statements, locks, the clock. Refuses to
 //! decide what a verb does; those rules are the contract's.
 
+mod admit;
 mod audit;
 mod blob;
 mod claim;

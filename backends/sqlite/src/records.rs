@@ -3,9 +3,9 @@
 
 use async_trait::async_trait;
 use leasehold_core::{
-    AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document, DocumentPage,
-    ListDocuments, Once, Page, Paging, PutBlob, PutDocument, RecordId, Records, Remembered, Result,
-    Take, Taken,
+    Admission, Admitted, AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document,
+    DocumentPage, ListDocuments, Once, Page, Paging, PutBlob, PutDocument, RecordId, Records,
+    Remembered, Result, Take, Taken,
 };
 
 use crate::store::SqliteStore;
@@ -60,6 +60,10 @@ impl Records for SqliteStore {
 
     async fn once(&self, request: Once) -> Result<Remembered> {
         self.verb("once", move |tx| tx.once(&request)).await
+    }
+
+    async fn admit(&self, admission: Admission) -> Result<Admitted> {
+        self.verb("admit", move |tx| tx.admit(&admission)).await
     }
 
     async fn take(&self, wish: Take) -> Result<Taken> {

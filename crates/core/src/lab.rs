@@ -17,8 +17,9 @@ use crate::event::{NewEvent, Published};
 use crate::job::{Enqueued, NewJob};
 use crate::query::{Page, Paging};
 use crate::record::{
-    AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document, DocumentPage,
-    ListDocuments, Once, PutBlob, PutDocument, RecordId, Records, Remembered, Take, Taken,
+    Admission, Admitted, AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document,
+    DocumentPage, ListDocuments, Once, PutBlob, PutDocument, RecordId, Records, Remembered, Take,
+    Taken,
 };
 use crate::settle::{Progress, Settled, Settlement};
 use crate::store::Store;
@@ -170,6 +171,8 @@ pub enum Step {
     Progress(Vec<Progress>),
     Settle(Vec<Settlement>),
     Once(Once),
+    /// Takes requests once, with their jobs.
+    Admit(Admission),
     Record(RecordStep),
     /// Opens a savepoint (nested ones stack).
     Savepoint,
@@ -189,6 +192,8 @@ pub enum Reply {
     Progress(Result<Vec<Result<()>>>),
     Settle(Result<Vec<Result<Settled>>>),
     Once(Result<Remembered>),
+    /// To [`Step::Admit`].
+    Admit(Result<Admitted>),
     Record(RecordReply),
 }
 

@@ -71,8 +71,9 @@ pub use query::{
     QueueView, TransitionView,
 };
 pub use record::{
-    AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document, DocumentPage, Expected,
-    ListDocuments, Once, PutBlob, PutDocument, Rate, RecordId, Records, Remembered, Take, Taken,
+    Admission, Admitted, AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document,
+    DocumentPage, Expected, ListDocuments, Once, PutBlob, PutDocument, Rate, RecordId, Records,
+    Remembered, Take, Taken,
 };
 pub use request_hash::RequestHash;
 pub use retry::RetryPolicy;

@@ -1,5 +1,6 @@
 //! Owns the list of groups. A scenario that its group forgets to list is dead code, and an error.
 
+mod admissions;
 mod audit;
 mod blobs;
 mod cancel;
@@ -82,6 +83,7 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     joined::SCENARIOS,
     savepoints::SCENARIOS,
     records::SCENARIOS,
+    admissions::SCENARIOS,
     documents::SCENARIOS,
     blobs::SCENARIOS,
     audit::SCENARIOS,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_core::lab::{Ending, Step};
 use leasehold_core::{
-    Actor, ClaimId, ClaimRequest, Control, EventClaimRequest, EventId, EventSettlement,
+    Actor, Admission, ClaimId, ClaimRequest, Control, EventClaimRequest, EventId, EventSettlement,
     EventVerdict, Failure, FailureCode, Fence, IdempotencyKey, JobFilter, JobId, JobKind, Json,
     LeaseLength, LifecycleName, NewEvent, NewJob, OnFailure, OrderKey, Ordering, Paging,
     PartitionName, Progress, PruneRequest, Query, QueueName, QueueSettings, Rate, ReclaimRequest,
@@ -379,6 +379,9 @@ fn joined(draw: &mut Draw, table: &Table) -> Request {
             3 => Step::Publish(events(draw, table)),
             4 => Step::Progress(reports(draw, table)),
             5 => Step::Settle(settlements(draw, table)),
+            6 if draw.once_in(4) => {
+                Step::Admit(Admission::new([once(draw)]).jobs(jobs(draw, table)))
+            }
             6 if draw.once_in(2) => Step::Once(once(draw)),
             6 => Step::Record(records::step(draw)),
             7 if depth > 0 => {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use leasehold_core::lab::{Ending, LabStore, RecordReply, RecordStep, Reply, Step};
 use leasehold_core::{
-    ClaimRequest, Control, Enqueued, Error, EventClaimRequest, EventFence, EventSettlement,
-    NewEvent, NewJob, Once, Progress, PruneRequest, Query, ReclaimRequest, RenewRequest, Result,
-    Settlement,
+    Admitted, ClaimRequest, Control, Enqueued, Error, EventClaimRequest, EventFence,
+    EventSettlement, NewEvent, NewJob, Once, Progress, PruneRequest, Query, ReclaimRequest,
+    RenewRequest, Result, Settlement,
 };
 
 use super::table::Table;
@@ -112,6 +112,13 @@ fn enqueued(answers: Result<Vec<Result<Enqueued>>>) -> String {
     items(answers.map(|answers| answers.into_iter().map(plain).collect()))
 }
 
+fn admitted(answer: Result<Admitted>) -> String {
+    match answer {
+        Ok(Admitted::New(jobs)) => enqueued(Ok(jobs.into_iter().map(Ok).collect())),
+        answer => said(answer),
+    }
+}
+
 fn record(reply: RecordReply) -> String {
     match reply {
         RecordReply::Put(answer) => said(answer),
@@ -134,6 +141,7 @@ fn reply(reply: Reply) -> String {
         Reply::Progress(answers) => items(answers),
         Reply::Settle(answers) => items(answers),
         Reply::Once(answer) => said(answer),
+        Reply::Admit(answer) => admitted(answer),
         Reply::Record(reply) => record(reply),
     }
 }

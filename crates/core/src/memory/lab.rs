@@ -37,6 +37,7 @@ impl MemoryStore {
             Step::Progress(reports) => Reply::Progress(state.progress(&facts, &reports)),
             Step::Settle(settlements) => Reply::Settle(state.settle(&facts, &settlements)),
             Step::Once(request) => Reply::Once(state.once(&facts, &request)),
+            Step::Admit(wanted) => Reply::Admit(state.admit(&facts, &wanted)),
             Step::Record(step) => Reply::Record(record(state, &facts, step)),
             Step::Savepoint => {
                 saved.push(state.clone());

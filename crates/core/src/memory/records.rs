@@ -10,8 +10,9 @@ use super::upkeep::{counted, oldest};
 use crate::error::Result;
 use crate::query::{Cursor, Page, Paging};
 use crate::record::{
-    AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document, DocumentPage,
-    ListDocuments, Once, PutBlob, PutDocument, RecordId, Records, Remembered, Take, Taken,
+    Admission, Admitted, AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document,
+    DocumentPage, ListDocuments, Once, PutBlob, PutDocument, RecordId, Records, Remembered, Take,
+    Taken,
 };
 use crate::row::{AuditRow, DocumentRow};
 use crate::rules::records as rules;
@@ -96,6 +97,23 @@ impl State {
         Ok(answer)
     }
 
+    pub(super) fn admit(&mut self, facts: &Facts<'_>, wanted: &Admission) -> Result<Admitted> {
+        wanted.check(facts.limits)?;
+        let mut rows = Vec::with_capacity(wanted.requests.len());
+        for (at, request) in wanted.requests.iter().enumerate() {
+            let slot = (request.scope.clone(), request.key.clone());
+            let found = self.records.get(&slot).cloned();
+            let (answer, row) = rules::once(facts.now, found, request)?;
+            if answer != Remembered::New {
+                return Ok(Admitted::Known { at, answer });
+            }
+            rows.extend(row.map(|row| (slot, row)));
+        }
+        let jobs = self.enqueue_all(facts, &wanted.jobs)?;
+        self.records.extend(rows);
+        Ok(Admitted::New(jobs))
+    }
+
     pub(super) fn take(&mut self, facts: &Facts<'_>, wish: &Take) -> Result<Taken> {
         wish.check()?;
         let found = self.tokens.get(&wish.bucket).cloned();
@@ -178,6 +196,10 @@ impl Records for MemoryStore {
 
     async fn once(&self, request: Once) -> Result<Remembered> {
         self.verb(|state, facts| state.once(facts, &request))
+    }
+
+    async fn admit(&self, admission: Admission) -> Result<Admitted> {
+        self.verb(|state, facts| state.admit(facts, &admission))
     }
 
     async fn take(&self, wish: Take) -> Result<Taken> {

@@ -23,6 +23,22 @@ impl State {
         Ok(answers)
     }
 
+    /// Enqueues all of the jobs or none.
+    pub(super) fn enqueue_all(
+        &mut self,
+        facts: &Facts<'_>,
+        jobs: &[NewJob],
+    ) -> Result<Vec<Enqueued>> {
+        let mut work = self.work(facts);
+        work.check_new_jobs(jobs)?;
+        work.load_known(self.known(&EnqueueWants::of(jobs)));
+        self.load_parents(&mut work, jobs);
+        let answers = work.enqueue(jobs, facts.hints)?;
+        let answers = answers.into_iter().collect::<Result<_>>()?;
+        self.write(facts, work);
+        Ok(answers)
+    }
+
     pub(super) fn renew(
         &mut self,
         facts: &Facts<'_>,

@@ -1,6 +1,7 @@
 //! Owns what else a service keeps in the same database: documents, blobs, the audit log, answers to
 //! repeated requests, rate tokens. Knows their requests and answers, and no rows; the rules decide.
 
+mod admit;
 mod audit;
 mod blob;
 mod document;
@@ -10,6 +11,7 @@ mod tokens;
 
 use std::fmt;
 
+pub use admit::{Admission, Admitted};
 pub use audit::{AuditEntry, AuditFilter, AuditId, AuditView};
 pub use blob::PutBlob;
 pub use document::{DeleteDocument, Document, DocumentPage, Expected, ListDocuments, PutDocument};

@@ -6,8 +6,8 @@ use std::fmt;
 use async_trait::async_trait;
 
 use super::{
-    AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document, DocumentPage,
-    ListDocuments, Once, PutBlob, PutDocument, RecordId, Remembered, Take, Taken,
+    Admission, Admitted, AuditEntry, AuditFilter, AuditId, AuditView, DeleteDocument, Document,
+    DocumentPage, ListDocuments, Once, PutBlob, PutDocument, RecordId, Remembered, Take, Taken,
 };
 use crate::error::Result;
 use crate::query::{Page, Paging};
@@ -95,6 +95,13 @@ pub trait Records: fmt::Debug + Send + Sync + 'static {
     /// `Conflict` when the key holds another request; `Invalid` for a response over the limit;
     /// engine errors.
     async fn once(&self, request: Once) -> Result<Remembered>;
+
+    /// Takes requests once, and enqueues what they ask for in the same transaction.
+    ///
+    /// # Errors
+    /// `Conflict` when a key holds another request, or as `Store::enqueue` per job: then nothing is
+    /// kept and the keys stay free. `Invalid` as [`Admission::check`]; engine errors.
+    async fn admit(&self, admission: Admission) -> Result<Admitted>;
 
     /// Takes rate tokens that all processes of the store share, by the store's clock.
     ///
