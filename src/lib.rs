@@ -33,6 +33,7 @@
 //! - [`Worker`] runs handlers; [`Relay`] delivers the outbox to a [`Sink`]; [`Maintenance`] is the
 //!   upkeep on its own.
 //! - `periodic` (a feature) makes the ticks of cron expressions into jobs, on any number of nodes.
+//! - `webhook` (a feature) signs what goes out, and verifies and takes once what comes in.
 //! - [`Lifecycle`] says as data which verb moves a job from where to where.
 //!
 //! At-least-once execution; at most one settlement per claim; effects exactly once only inside the
@@ -50,6 +51,8 @@ pub mod postgres;
 pub mod relay;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "webhook")]
+pub mod webhook;
 pub mod worker;
 
 /// For implementing [`Sink`] and other async traits of this crate.
