@@ -1,7 +1,14 @@
-//! What the `leasehold` command measures and opens, for the command and for the repository's own
+//! What the `leasehold` command is made of, for the command and for the repository's own
 //! benchmark. Owns nothing but the way in; it is no interface to build on.
 
 #[doc(hidden)]
 pub mod bench;
+mod clock;
+#[doc(hidden)]
+pub mod config;
 #[doc(hidden)]
 pub mod connect;
+#[doc(hidden)]
+pub mod failure;
+#[doc(hidden)]
+pub mod role;

@@ -3,40 +3,63 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use leasehold_cli::bench;
+use clap::{CommandFactory, Parser, Subcommand};
+use leasehold_cli::config::command as config;
+use leasehold_cli::failure::Fatal;
+use leasehold_cli::{bench, connect, role};
 
 /// Durable jobs in the database you already have.
+///
+/// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the configuration breaks a rule.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, args_conflicts_with_subcommands = true)]
 struct Arguments {
+    #[command(flatten)]
+    role: role::Arguments,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Measures enqueueing, draining and pick-up on a database of yours.
     Bench(bench::Arguments),
+    /// Checks a configuration, or shows it.
+    Config(config::Arguments),
+    /// Brings the schema of a database up to date; does nothing where it is.
+    Migrate {
+        /// Where the database is: a path, sqlite:PATH or postgres://…
+        #[arg(long)]
+        url: String,
+    },
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     if let Some(worked) = bench::workload::child::work_if_asked().await {
-        return exit(worked);
+        return exit(worked.map_err(Fatal::from));
     }
-    let done = match Arguments::parse().command {
-        Command::Bench(arguments) => bench::run(arguments).await,
-    };
-    exit(done)
+    let arguments = Arguments::parse();
+    exit(match (arguments.command, arguments.role.role) {
+        (Some(Command::Bench(arguments)), _) => bench::run(arguments).await.map_err(Fatal::from),
+        (Some(Command::Config(arguments)), _) => config::run(arguments),
+        (Some(Command::Migrate { url }), _) => {
+            connect::connect(&url).await.map(|_| ()).map_err(Fatal::from)
+        }
+        (None, Some(role)) => role::run(role, &arguments.role).await,
+        (None, None) => {
+            let _ = Arguments::command().print_help();
+            return ExitCode::from(2);
+        }
+    })
 }
 
-fn exit(done: leasehold::Result<()>) -> ExitCode {
+fn exit(done: Result<(), Fatal>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("leasehold: {error}");
-            ExitCode::FAILURE
+            error.code()
         }
     }
 }

@@ -1,0 +1,100 @@
+//! Owns how a configuration is printed: a file that loads again, each key with its meaning or its
+//! origin, secrets as stars.
+
+use serde_json::json;
+
+use super::key::{Effect, KEYS, Key};
+use super::rules::{is_secret, mask_url, written};
+use super::values::{Config, Value};
+
+/// Prints a file with every key at its default, and what each does.
+#[must_use]
+pub fn defaults() -> String {
+    let config = Config::with_defaults();
+    render(&config, |key| {
+        let only = match key.effect {
+            Effect::Both => String::new(),
+            Effect::Postgres => " (PostgreSQL only)".to_owned(),
+            Effect::Nothing(why) => format!(" (no effect: {why})"),
+        };
+        format!("{}{only}", key.about)
+    })
+}
+
+/// Prints the values with the origin of each.
+#[must_use]
+pub fn yaml(config: &Config) -> String {
+    render(config, |key| config.origin(key.path).to_string())
+}
+
+/// Prints the values with the origin of each, for programs.
+#[must_use]
+pub fn json(config: &Config) -> String {
+    let keys = KEYS.iter().map(|key| {
+        let value = match config.value(key.path) {
+            Some(Value::Text(text)) => json!(mask_url(text)),
+            Some(Value::Int(number)) => json!(number),
+            Some(Value::Fraction(number)) => json!(number),
+            Some(Value::Bool(flag)) => json!(flag),
+            Some(Value::List(items)) => json!(items),
+            Some(Value::Map(pairs)) => {
+                pairs.iter().map(|(name, text)| (name.clone(), json!(text))).collect()
+            }
+            Some(Value::Secret(Some(_))) => json!("***"),
+            Some(Value::Secret(None)) | None => json!(null),
+            Some(value @ Value::Duration(_)) => json!(written(value)),
+        };
+        (
+            key.path.to_owned(),
+            json!({ "value": value, "origin": config.origin(key.path).to_string() }),
+        )
+    });
+    let all: serde_json::Map<String, serde_json::Value> = keys.collect();
+    format!("{:#}\n", serde_json::Value::Object(all))
+}
+
+fn render(config: &Config, remark: impl Fn(&Key) -> String) -> String {
+    let mut out = String::new();
+    let mut open: Vec<&str> = Vec::new();
+    for key in KEYS {
+        let mut sections: Vec<&str> = key.path.split('.').collect();
+        let name = sections.pop().unwrap_or_default();
+        let shared = open.iter().zip(&sections).take_while(|(have, want)| have == want).count();
+        if shared == 0 && !out.is_empty() {
+            out.push('\n');
+        }
+        for (depth, section) in sections.iter().enumerate().skip(shared) {
+            out.push_str(&format!("{}{section}:\n", "  ".repeat(depth)));
+        }
+        let indent = "  ".repeat(sections.len());
+        out.push_str(&format!("{indent}{name}: {}  # {}\n", value_of(config, key), remark(key)));
+        open = sections;
+    }
+    out
+}
+
+fn value_of(config: &Config, key: &Key) -> String {
+    match config.value(key.path) {
+        Some(Value::Text(text)) => quoted(&mask_url(text)),
+        Some(Value::List(items)) => {
+            format!("[{}]", items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(", "))
+        }
+        Some(Value::Map(pairs)) => {
+            let pairs =
+                pairs.iter().map(|(name, text)| format!("{}: {}", quoted(name), quoted(text)));
+            format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+        }
+        Some(Value::Secret(Some(secret))) if is_secret(key) => {
+            // A reference may be shown, and loads again; a secret of the variable itself not.
+            let own = format!("env:{}", key.variable());
+            if secret.source() == own { quoted("***") } else { quoted(secret.source()) }
+        }
+        Some(Value::Secret(_)) | None => quoted(""),
+        Some(value) => written(value),
+    }
+}
+
+/// Writes a text in double quotes, as JSON does; YAML reads it the same.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

@@ -1,0 +1,51 @@
+//! Owns what ends the command early, and the exit code that says which it was.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use crate::config::Problems;
+
+/// What ended the command.
+#[derive(Debug)]
+pub enum Fatal {
+    /// The configuration breaks rules.
+    Configuration(Problems),
+    /// The store refused, or could not be reached.
+    Store(leasehold::Error),
+}
+
+impl Fatal {
+    /// 3 for a configuration, 1 for everything else; clap itself ends with 2 for wrong usage.
+    #[must_use]
+    pub fn code(&self) -> ExitCode {
+        match self {
+            Self::Configuration(_) => ExitCode::from(3),
+            Self::Store(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl fmt::Display for Fatal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configuration(problems) => {
+                write!(f, "the configuration is not used:\n{problems}")
+            }
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Fatal {}
+
+impl From<Problems> for Fatal {
+    fn from(problems: Problems) -> Self {
+        Self::Configuration(problems)
+    }
+}
+
+impl From<leasehold::Error> for Fatal {
+    fn from(error: leasehold::Error) -> Self {
+        Self::Store(error)
+    }
+}

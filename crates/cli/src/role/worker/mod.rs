@@ -1,0 +1,99 @@
+//! Owns the worker role: which queues it serves and how a file's job becomes a run of the command.
+//! Refuses to know how a command is run.
+
+mod child;
+mod command;
+mod outcome;
+mod tail;
+
+use std::sync::Arc;
+
+use leasehold::{
+    CancellationToken, Context, Failure, FailureCode, Handled, HandlerError, JobKind, LeaseLength,
+    QueueName, Result, RetryPolicy, Store, Worker, WorkerBuilder,
+};
+
+use self::command::Command;
+use super::file_job::{self, FileJob};
+use crate::config::{Config, Problem, Problems};
+
+/// Checks what this role needs and others do not.
+///
+/// # Errors
+/// A command that names no program.
+pub(super) fn check(config: &Config) -> Result<(), Problems> {
+    if config.list("worker.command").is_empty() {
+        let rule = "must name a program and its arguments, such as [gzip, -k, \"{path}\"]";
+        let origin = config.origin("worker.command");
+        return Err(Problems(vec![Problem::at(origin, "worker.command", rule)]));
+    }
+    Ok(())
+}
+
+/// Works until `shutdown`; then commands have the grace time to end, and the rest is given back.
+///
+/// # Errors
+/// As [`Worker::run`].
+pub(super) async fn run(
+    config: &Arc<Config>,
+    store: Arc<dyn Store>,
+    shutdown: &CancellationToken,
+) -> Result<()> {
+    builder(config, store)?.build().run(shutdown.clone()).await
+}
+
+/// Works until nothing is left to do now or later, or until `shutdown`.
+///
+/// # Errors
+/// As [`Worker::run`].
+pub(super) async fn until_idle(
+    config: &Arc<Config>,
+    store: Arc<dyn Store>,
+    shutdown: &CancellationToken,
+) -> Result<()> {
+    let done = shutdown.child_token();
+    let watch = outcome::when_empty(config, store.clone(), done.clone());
+    let (worked, watched) = tokio::join!(builder(config, store)?.build().run(done), watch);
+    worked.and(watched)
+}
+
+fn builder(config: &Arc<Config>, store: Arc<dyn Store>) -> Result<WorkerBuilder> {
+    let backoff = (config.duration("worker.backoff.base"), config.duration("worker.backoff.max"));
+    let command = Arc::new(Command::new(config));
+    let mut builder = Worker::builder(store)
+        .slots(usize::try_from(config.int("worker.count")).unwrap_or(1))
+        .lease(LeaseLength::new(config.duration("worker.heartbeat_ttl"))?)
+        .retry(RetryPolicy::new(backoff.0, backoff.1)?)
+        .grace(config.duration("worker.grace"))
+        .upkeep(Some(config.duration("reaper.interval")));
+    for queue in queues(config) {
+        builder = builder.queue(queue?);
+    }
+    let handler = move |context: Context, job: FileJob| handle(context, job, command.clone());
+    Ok(builder.handler(JobKind::new(file_job::KIND)?, handler))
+}
+
+/// The queues, in the order of their priorities.
+fn queues(config: &Config) -> impl Iterator<Item = Result<QueueName>> {
+    let queues = config.map("worker.queues");
+    let of = move |name: &String| queues.iter().find(|(have, _)| have == name);
+    config.list("worker.priorities").iter().filter_map(of).map(|(_, queue)| QueueName::new(queue))
+}
+
+async fn handle(
+    context: Context,
+    job: FileJob,
+    command: Arc<Command>,
+) -> Result<Handled, HandlerError> {
+    let Some(version) = job.version() else {
+        return Err(Failure::new(FailureCode::PayloadInvalid, "filepath_hex is no path").into());
+    };
+    match version.holds()? {
+        None => return Ok(Handled::done_with(&outcome::Skipped::new("vanished"))),
+        Some(false) => return Ok(Handled::done_with(&outcome::Skipped::new("changed"))),
+        Some(true) => {}
+    }
+    let ran = command.run(&context, &version.path).await?;
+    let changed = version.holds()? != Some(true);
+    ran.into_handled(&command, changed)
+}

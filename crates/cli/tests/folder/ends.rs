@@ -1,0 +1,149 @@
+//! How commands end, and what is kept of them.
+
+use leasehold::State;
+use libtest_mimic::Failed;
+
+use super::yard::{Yard, runs, same};
+
+/// Proves: RT-1, CFG-4
+pub(crate) fn exit_codes_are_classes(yard: &Yard) -> Result<(), Failed> {
+    yard.configure(
+        &["sh", "-c", "echo to-err >&2; exit $(cat \"$1\")", "sh", "{path}"],
+        "worker: max_retries: 1
+         worker: backoff: {base: 10ms, max: 20ms}
+         worker: exit_codes: {65: validation, 75: network, 9: policy}",
+    )?;
+    for code in ["0", "1", "9", "65", "75"] {
+        yard.put(code, code)?;
+    }
+    yard.run(&["--role=all", "--once"])?;
+    for job in yard.jobs()? {
+        let path = job.payload.as_str().to_owned();
+        let is = |code: &str| path.contains(&format!("/in/{code}\""));
+        let failure = job.failure.as_ref().map(|text| text.as_str().to_owned()).unwrap_or_default();
+        let (state, executions, class) = match () {
+            () if is("0") => (State::Succeeded, 1, ""),
+            () if is("1") => (State::DeadLetter, 2, "upstream"),
+            () if is("9") => (State::DeadLetter, 1, "policy"),
+            () if is("65") => (State::DeadLetter, 1, "validation"),
+            () => (State::DeadLetter, 2, "network"),
+        };
+        same(&path, (job.state, job.executions), (state, executions))?;
+        let is_told = failure.contains(class) && failure.contains("to-err");
+        if !class.is_empty() && !is_told {
+            return Err(format!("{path}: {failure}").into());
+        }
+    }
+    Ok(())
+}
+
+/// Proves: RT-1
+pub(crate) fn a_command_ends_with_all_it_started(yard: &Yard) -> Result<(), Failed> {
+    let ids = yard.beside("ids").display().to_string();
+    yard.configure(
+        &[
+            "sh",
+            "-c",
+            "trap '' TERM; sleep 300 & echo $! >> \"$1\"; echo $$ >> \"$1\"; wait",
+            "sh",
+            &ids,
+        ],
+        "worker: command_timeout: 300ms
+         worker: max_retries: 0",
+    )?;
+    yard.put("file", "x")?;
+    yard.run(&["--role=all", "--once"])?;
+    let job = yard.jobs()?.pop().ok_or("no job")?;
+    same("state", job.state, State::DeadLetter)?;
+    let failure = job.failure.map(|text| text.as_str().to_owned()).unwrap_or_default();
+    same("says why", failure.contains("DEADLINE_EXCEEDED"), true)?;
+    let ids = std::fs::read_to_string(ids)?;
+    same("two processes were started", ids.lines().count(), 2)?;
+    for id in ids.lines() {
+        same("a process is left", runs(id), false)?;
+    }
+    Ok(())
+}
+
+/// Proves: DL-2, SEC-2, LOG-1
+pub(crate) fn output_is_bounded_and_masked(yard: &Yard) -> Result<(), Failed> {
+    yard.configure(
+        &["sh", "-c", "echo 'password=hunter2-hunter2'; head -c 100000 /dev/zero | tr '\\0' y"],
+        "worker: command_output_max: 1000",
+    )?;
+    yard.put("file", "x")?;
+    let out = yard.run(&["--role=all", "--once"])?;
+    let job = yard.jobs()?.pop().ok_or("no job")?;
+    let result = job.result.map(|result| result.as_str().to_owned()).unwrap_or_default();
+    same("cut", result.contains("\"truncated\":true") && result.len() < 2_000, true)?;
+    same("masked", result.contains("[redacted:"), true)?;
+    let log = String::from_utf8_lossy(&out.stderr).into_owned();
+    same("shown", result.contains("hunter2") || log.contains("hunter2"), false)?;
+    for line in log.lines() {
+        let line: serde_json::Value = serde_json::from_str(line)?;
+        let keys = line.as_object().ok_or("a line that is no object")?.keys();
+        let known = [
+            "level",
+            "ts",
+            "msg",
+            "trace_id",
+            "span_id",
+            "job_id",
+            "queue",
+            "worker_id",
+            "request_id",
+            "namespace",
+        ];
+        same("keys of a log line", keys.filter(|key| !known.contains(&key.as_str())).count(), 0)?;
+    }
+    Ok(())
+}
+
+/// Proves: SEC-2
+pub(crate) fn a_command_sees_only_listed_variables(yard: &Yard) -> Result<(), Failed> {
+    let seen = yard.beside("seen").display().to_string();
+    yard.configure(
+        &["sh", "-c", "env > \"$1\"", "sh", &seen],
+        "worker: command_env: [PATH, SHOWN]",
+    )?;
+    yard.put("file", "x")?;
+    let mut command = yard.command(&["--role=all", "--once"]);
+    command
+        .env("SHOWN", "yes")
+        .env("HIDDEN", "secret-marker")
+        .env("STORE_PASSWORD", "secret-marker");
+    same("ends well", command.status()?.success(), true)?;
+    let seen = std::fs::read_to_string(seen)?;
+    for name in ["SHOWN=yes", "LEASEHOLD_JOB_ID=", "LEASEHOLD_TOKEN="] {
+        same(name, seen.lines().any(|line| line.starts_with(name)), true)?;
+    }
+    same(
+        "seen what is not listed",
+        seen.contains("secret-marker") || seen.contains("STORE_URL"),
+        false,
+    )
+}
+
+/// Proves: CLI-1
+pub(crate) fn a_bad_start_says_why(yard: &Yard) -> Result<(), Failed> {
+    let fails = |arguments: &[&str], code: i32, why: &str| {
+        let out = yard.command(arguments).output()?;
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        same(&text, (out.status.code(), text.contains(why)), (Some(code), true))
+    };
+    yard.configure(&[], "")?;
+    fails(&["--role=worker"], 3, "worker.command: must name a program")?;
+    yard.configure(&["no-such-program-here"], "worker: count: 0")?;
+    fails(&["--role=all"], 3, "worker.count: \"0\": must be at least 1")?;
+    yard.configure(&["true"], "producer: include_globs: ['[']")?;
+    fails(&["--role=producer"], 3, "producer.include_globs: \"[\": is no glob")?;
+    fails(&["--role=nothing"], 2, "possible values: producer, worker, all")?;
+    yard.configure(&["true"], "")?;
+    std::fs::remove_dir_all(yard.inbox())?;
+    fails(&["--role=all"], 3, "producer.scan_dir")?;
+    let out = yard
+        .command(&["--role=worker"])
+        .env("STORE_URL", "sqlite:/no/such/folder/jobs.db")
+        .output()?;
+    same("no folder", out.status.code(), Some(1))
+}

@@ -1,0 +1,82 @@
+//! What survives the end of a process, asked for or not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use leasehold::State;
+use libtest_mimic::Failed;
+
+use super::yard::{Running, Yard, same};
+
+/// Proves: WQ-20, CLI-1
+pub(crate) fn sigterm_burns_no_attempt(yard: &Yard) -> Result<(), Failed> {
+    let begun = yard.beside("begun").display().to_string();
+    yard.configure(
+        &["sh", "-c", "echo x >> \"$1\"; exec sleep 300", "sh", &begun],
+        "worker: grace: 500ms
+         worker: count: 4
+         worker: max_retries: 0",
+    )?;
+    for number in 0..8 {
+        yard.put(number.to_string(), "x")?;
+    }
+    for round in 1..=2 {
+        let mut running = yard.start(&["--role=all"])?;
+        yard.until("4 commands run", |_| {
+            let lines = std::fs::read_to_string(&begun).unwrap_or_default().lines().count();
+            Ok(lines >= 4 * round)
+        })?;
+        same("exit code", running.terminate()?, Some(0))?;
+        for job in yard.jobs()? {
+            same("after SIGTERM", (job.state, job.attempts), (State::Waiting, 0))?;
+        }
+    }
+    Ok(())
+}
+
+/// Three processes on one folder; every moment one is killed and another takes its place.
+///
+/// Proves: WQ-11, PRD-1
+pub(crate) fn kill_9_loses_no_file(yard: &Yard) -> Result<(), Failed> {
+    let files = std::env::var("LEASEHOLD_FOLDER_FILES").ok().and_then(|text| text.parse().ok());
+    let files: usize = files.unwrap_or(300);
+    yard.configure_to_record("worker: count: 4")?;
+    for number in 0..files {
+        yard.put(format!("{}/{number}", number % 17), &number.to_string())?;
+    }
+    let arguments = ["--role=all"];
+    let mut processes: Vec<Running> = Vec::new();
+    for _ in 0..3 {
+        processes.push(yard.start(&arguments)?);
+    }
+    let mut kills = 0;
+    let succeeded = |yard: &Yard| -> Result<usize, Failed> {
+        Ok(yard.jobs()?.iter().filter(|job| job.state == State::Succeeded).count())
+    };
+    while succeeded(yard)? < files {
+        if kills > 20 + files / 10 {
+            return Err(format!("{} of {files} files after {kills} kills", succeeded(yard)?).into());
+        }
+        std::thread::sleep(Duration::from_millis(700));
+        let victim = kills % processes.len();
+        if let Some(running) = processes.get_mut(victim) {
+            running.kill()?;
+            *running = yard.start(&arguments)?;
+        }
+        kills += 1;
+    }
+    for running in &mut processes {
+        same("exit code", running.terminate()?, Some(0))?;
+    }
+    let mut per_file: BTreeMap<String, usize> = BTreeMap::new();
+    for job in yard.jobs()? {
+        same("state", job.state, State::Succeeded)?;
+        *per_file.entry(job.key.map(|key| key.to_string()).unwrap_or_default()).or_default() += 1;
+    }
+    same("jobs of different files", per_file.len(), files)?;
+    same("jobs of one file", per_file.values().max().copied(), Some(1))?;
+    let done: BTreeSet<_> = yard.done().into_iter().collect();
+    same("files that a command saw", done.len(), files)?;
+    eprintln!("{files} files, {kills} kills");
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! Runs the command as a durable folder processor, as an operator would: whole processes, real
+//! files, real signals, on both engines. Engines that the environment does not name are ignored,
+//! and are a failure when `LEASEHOLD_REQUIRE_ENGINES` is set.
+
+mod ends;
+mod files;
+mod kills;
+mod yard;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use self::yard::Yard;
+
+type Play = fn(&Yard) -> Result<(), Failed>;
+
+const PLAYS: &[(&str, Play)] = &[
+    ("files::each_version_is_done_once", files::each_version_is_done_once),
+    ("files::odd_names_and_links_are_no_obstacle", files::odd_names_and_links_are_no_obstacle),
+    (
+        "files::a_file_that_went_or_changed_is_passed_over",
+        files::a_file_that_went_or_changed_is_passed_over,
+    ),
+    ("files::globs_and_priorities_hold", files::globs_and_priorities_hold),
+    ("files::producers_share_one_rate", files::producers_share_one_rate),
+    ("ends::exit_codes_are_classes", ends::exit_codes_are_classes),
+    ("ends::a_command_ends_with_all_it_started", ends::a_command_ends_with_all_it_started),
+    ("ends::output_is_bounded_and_masked", ends::output_is_bounded_and_masked),
+    ("ends::a_command_sees_only_listed_variables", ends::a_command_sees_only_listed_variables),
+    ("ends::a_bad_start_says_why", ends::a_bad_start_says_why),
+    ("kills::sigterm_burns_no_attempt", kills::sigterm_burns_no_attempt),
+    ("kills::kill_9_loses_no_file", kills::kill_9_loses_no_file),
+];
+
+fn main() -> ExitCode {
+    let required = std::env::var_os("LEASEHOLD_REQUIRE_ENGINES").is_some();
+    let server = std::env::var("LEASEHOLD_TEST_POSTGRES_URL").ok();
+    let ignored = server.is_none() && !required;
+    let mut trials = Vec::new();
+    for (name, play) in PLAYS {
+        trials.push(Trial::test(format!("sqlite::{name}"), move || play(&Yard::sqlite(name)?)));
+        let server = server.clone();
+        let on_server = move || {
+            let server = server.ok_or("no server: see scripts/test")?;
+            play(&Yard::postgres(name, &server)?)
+        };
+        trials.push(Trial::test(format!("postgres::{name}"), on_server).with_ignored_flag(ignored));
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}

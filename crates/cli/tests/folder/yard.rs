@@ -1,0 +1,221 @@
+//! Owns the surroundings of one play: a folder with files, a configuration, a database of its own,
+//! and the processes of the command.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use leasehold::{Found, JobFilter, JobView, Paging, Query, Store};
+use libtest_mimic::Failed;
+
+/// The surroundings; gone when dropped.
+pub(crate) struct Yard {
+    /// Everything of this play.
+    root: PathBuf,
+    url: String,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Yard {
+    pub(crate) fn sqlite(name: &str) -> Result<Self, Failed> {
+        let root = Self::root(name, "sqlite");
+        let url = format!("sqlite:{}", root.join("jobs.db").display());
+        Self::new(root, url)
+    }
+
+    pub(crate) fn postgres(name: &str, server: &str) -> Result<Self, Failed> {
+        let join = if server.contains('?') { '&' } else { '?' };
+        let short = name.rsplit("::").next().unwrap_or(name);
+        let schema: String =
+            format!("folder_{}_{short}", std::process::id()).chars().take(48).collect();
+        let url = format!("{server}{join}schema={schema}&migrate=auto&pool_size=4");
+        Self::new(Self::root(name, "postgres"), url)
+    }
+
+    fn root(name: &str, engine: &str) -> PathBuf {
+        let name = name.replace("::", "-");
+        let folder = format!("leasehold-folder-{}-{engine}-{name}", std::process::id());
+        std::env::temp_dir().join(folder)
+    }
+
+    fn new(root: PathBuf, url: String) -> Result<Self, Failed> {
+        std::fs::create_dir_all(root.join("in"))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { root, url, runtime })
+    }
+
+    /// The folder that is scanned.
+    pub(crate) fn inbox(&self) -> PathBuf {
+        self.root.join("in")
+    }
+
+    /// A path beside it.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    pub(crate) fn put(&self, name: impl AsRef<Path>, text: &str) -> Result<PathBuf, Failed> {
+        let path = self.inbox().join(name);
+        std::fs::create_dir_all(path.parent().ok_or("no parent")?)?;
+        std::fs::write(&path, text)?;
+        Ok(path)
+    }
+
+    /// Writes the configuration: the store, the folder, the command, and what the play adds.
+    pub(crate) fn configure(&self, command: &[&str], more: &str) -> Result<(), Failed> {
+        let list: Vec<String> =
+            command.iter().map(|part| serde_json::json!(part).to_string()).collect();
+        let text = format!(
+            "producer:\n  scan_dir: {:?}\n  scan_interval: 200ms\n{}worker:\n  command: [{}]\n  heartbeat_ttl: 5s\n{}",
+            self.inbox().display().to_string(),
+            section(more, "producer"),
+            list.join(", "),
+            section(more, "worker"),
+        );
+        Ok(std::fs::write(self.beside("leasehold.yaml"), text)?)
+    }
+
+    /// A command that writes the path of its file to `done`, a line each.
+    pub(crate) fn configure_to_record(&self, more: &str) -> Result<(), Failed> {
+        let done = self.beside("done").display().to_string();
+        self.configure(
+            &["sh", "-c", "printf '%s\\0' \"$1\" >> \"$2\"", "sh", "{path}", &done],
+            more,
+        )
+    }
+
+    /// The paths that were recorded, in order.
+    pub(crate) fn done(&self) -> Vec<Vec<u8>> {
+        let bytes = std::fs::read(self.beside("done")).unwrap_or_default();
+        bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect()
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+        command
+            .args(arguments)
+            .arg("--config")
+            .arg(self.beside("leasehold.yaml"))
+            .env("STORE_URL", &self.url)
+            .current_dir(&self.root)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs to the end, and expects it to end well.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Result<Output, Failed> {
+        let out = self.command(arguments).output()?;
+        if out.status.success() {
+            return Ok(out);
+        }
+        Err(format!("{arguments:?}: {}: {}", out.status, String::from_utf8_lossy(&out.stderr))
+            .into())
+    }
+
+    /// Starts and leaves running; its log goes to a file.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Result<Running, Failed> {
+        let log = std::fs::File::options().create(true).append(true).open(self.beside("log"))?;
+        Ok(Running(self.command(arguments).stdout(Stdio::null()).stderr(log).spawn()?))
+    }
+
+    /// Every job there is.
+    pub(crate) fn jobs(&self) -> Result<Vec<JobView>, Failed> {
+        self.runtime.block_on(async {
+            let store: Arc<dyn Store> = leasehold::connect(&self.url).await?;
+            let mut jobs = Vec::new();
+            let mut paging = Paging::first(1000);
+            loop {
+                let page = store.find(Query::Jobs(JobFilter::new(), paging)).await?;
+                jobs.extend(page.items.into_iter().filter_map(|found| match found {
+                    Found::Job(job) => Some(*job),
+                    _ => None,
+                }));
+                match page.next {
+                    Some(next) => paging = Paging::first(1000).after(next),
+                    None => return Ok(jobs),
+                }
+            }
+        })
+    }
+
+    /// Looks until `holds`, for a minute at most.
+    pub(crate) fn until(
+        &self,
+        what: &str,
+        mut holds: impl FnMut(&Self) -> Result<bool, Failed>,
+    ) -> Result<(), Failed> {
+        let end = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < end {
+            if holds(self)? {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let log = std::fs::read_to_string(self.beside("log")).unwrap_or_default();
+        Err(format!("not within a minute: {what}\n{log}").into())
+    }
+}
+
+impl Drop for Yard {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+/// The lines of `more` that belong to a section, given as `section: line` each.
+fn section(more: &str, name: &str) -> String {
+    let prefix = format!("{name}: ");
+    more.lines()
+        .filter_map(|line| line.trim().strip_prefix(&prefix))
+        .map(|line| format!("  {line}\n"))
+        .collect()
+}
+
+/// A process of the command; killed when dropped.
+pub(crate) struct Running(Child);
+
+impl Running {
+    pub(crate) fn kill(&mut self) -> Result<(), Failed> {
+        self.0.kill()?;
+        self.0.wait()?;
+        Ok(())
+    }
+
+    /// Asks it to end, and gives its exit code; 20 s at most.
+    pub(crate) fn terminate(&mut self) -> Result<Option<i32>, Failed> {
+        let id = self.0.id().to_string();
+        Command::new("kill").args(["-TERM", &id]).status()?;
+        let end = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < end {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(status.code());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err("did not end within 20 s of SIGTERM".into())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Fails unless the two are equal.
+pub(crate) fn same<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    got: T,
+    wanted: T,
+) -> Result<(), Failed> {
+    if got == wanted { Ok(()) } else { Err(format!("{what}: {got:?}, wanted {wanted:?}").into()) }
+}
+
+/// Says whether a process runs; one that only waits to be collected does not.
+pub(crate) fn runs(id: &str) -> bool {
+    let facts = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    let state = facts.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| state != 'Z')
+}
