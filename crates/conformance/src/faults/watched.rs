@@ -103,6 +103,7 @@ hand_on! {
     delete_blob(id: RecordId) -> bool;
     append(entry: AuditEntry) -> AuditId;
     once(request: Once) -> Remembered;
+    admit(admission: Admission) -> Admitted;
     take(wish: Take) -> Taken;
     } {
     get(id: RecordId) -> Option<Document>;

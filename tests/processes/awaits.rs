@@ -1,0 +1,179 @@
+//! Owns workers that are killed or stopped at each of their await points in turn: before and after every
+//! write that they send, and inside the handler. Others take over, and the stopped ones go on too late.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold::{CancellationToken, Context, Handled, Worker};
+use leasehold_conformance::evidence::Evidence;
+use leasehold_conformance::faults::watched::{Steps, Watched};
+use leasehold_core::{JobKind, Json, LeaseLength, NewEvent, Result, Topic};
+use libtest_mimic::Failed;
+
+use crate::child::{Child, say};
+use crate::engine::Engine;
+use crate::{add_jobs, one_event_a_job, runs, runtime, until_all_succeeded};
+
+/// Workers harmed at once.
+const AT_ONCE: usize = 10;
+/// Await points of a worker from its start to the end of its second job, and some more.
+const POINTS: usize = 22;
+/// How many points a worker passes that goes on too late.
+const LATE_POINTS: usize = 6;
+
+/// Announces each step, and waits for a word.
+#[derive(Debug, Default)]
+struct Gate(tokio::sync::Mutex<()>);
+
+impl Gate {
+    async fn pass(&self, point: &str) {
+        let _turn = self.0.lock().await;
+        say(&format!("at {point}"));
+        let read = || {
+            let mut line = String::new();
+            std::io::stdin().read_line(&mut line)
+        };
+        let heard = tokio::task::spawn_blocking(read).await.expect("no panic");
+        heard.expect("a word from the parent");
+    }
+}
+
+#[async_trait]
+impl Steps for Gate {
+    async fn before(&self, verb: &'static str) -> Result<()> {
+        if !verb.starts_with("renew") {
+            self.pass(&format!("before {verb}")).await;
+        }
+        Ok(())
+    }
+
+    async fn after(&self, verb: &'static str) -> Result<()> {
+        if !verb.starts_with("renew") {
+            self.pass(&format!("after {verb}")).await;
+        }
+        Ok(())
+    }
+}
+
+/// The child: a worker that goes from one await point to the next when told to.
+pub(crate) async fn work_gated(url: &str) -> Result<()> {
+    let topic = Topic::new("counted")?;
+    let gate = Arc::new(Gate::default());
+    let store = Watched::new(leasehold::connect(url).await?, Arc::clone(&gate) as _);
+    let worker = Worker::builder(store)
+        .handler(JobKind::new("count")?, move |context: Context, _number: u64| {
+            let (gate, topic) = (Arc::clone(&gate), topic.clone());
+            async move {
+                gate.pass("begun").await;
+                context.checkpoint(Json::null()).await?;
+                gate.pass("done").await;
+                Ok(Handled::done().event(NewEvent::new(topic, Json::null())))
+            }
+        })
+        .slots(1)
+        .lease(LeaseLength::from_millis(1_000)?)
+        .upkeep(None)
+        .build();
+    worker.run(CancellationToken::new()).await
+}
+
+/// Has a worker pass so many points; it stands at the next one then.
+fn drive(child: &mut Child, points: usize) -> Result<(), Failed> {
+    for _ in 0..points {
+        child.wait_for("at ")?;
+        child.say("go")?;
+    }
+    child.wait_for("at ").map(drop)
+}
+
+/// Starts workers on jobs of their own and has each stand at its point.
+fn standing(engine: &Engine, round: usize) -> Result<Vec<Child>, Failed> {
+    let start = |_| Child::start("gated", engine);
+    let mut children: Vec<Child> = (0..AT_ONCE).map(start).collect::<std::io::Result<_>>()?;
+    std::thread::scope(|scope| {
+        let numbered = children.iter_mut().enumerate();
+        let driven: Vec<_> = numbered
+            .map(|(at, child)| scope.spawn(move || drive(child, (round * AT_ONCE + at) % POINTS)))
+            .collect();
+        driven.into_iter().try_for_each(|driven| driven.join().expect("no panic"))
+    })?;
+    Ok(children)
+}
+
+/// Proves: WQ-11, GLO-2, TX-1
+pub(crate) fn workers_killed_at_any_await_lose_nothing(engine: &Engine) -> Result<(), Failed> {
+    let kills = runs("LEASEHOLD_KILLS", 30);
+    let evidence = Evidence::of("workers killed at an await point", engine.name());
+    let jobs = rounds(engine, kills, |children| {
+        children.iter_mut().try_for_each(|child| child.kill())?;
+        Ok(Vec::new())
+    })?;
+    tell(evidence, "kills", kills, jobs);
+    Ok(())
+}
+
+/// Proves: WQ-5, WQ-6, GLO-3, TX-1
+pub(crate) fn workers_paused_at_any_await_change_nothing(engine: &Engine) -> Result<(), Failed> {
+    let pauses = runs("LEASEHOLD_PAUSES", 30);
+    let evidence = Evidence::of("workers paused past their lease at an await point", engine.name());
+    let jobs = rounds(engine, pauses, |children| {
+        children.iter().try_for_each(|child| child.pause())?;
+        Ok(std::mem::take(children))
+    })?;
+    tell(evidence, "pauses", pauses, jobs);
+    Ok(())
+}
+
+fn tell(evidence: Evidence, what: &str, times: usize, jobs: usize) {
+    let rounds = times.div_ceil(AT_ONCE);
+    let evidence = evidence.count(what, rounds * AT_ONCE).count("await points", POINTS);
+    let evidence = evidence.count("jobs", jobs).count("jobs lost", 0);
+    evidence.count("accepted stale writes", 0).tell();
+}
+
+/// Harms so many workers, a few at once; the jobs that there were. Those that `harm` gives back are let
+/// go on when the others have done all the work.
+fn rounds(
+    engine: &Engine,
+    times: usize,
+    harm: impl Fn(&mut Vec<Child>) -> std::io::Result<Vec<Child>>,
+) -> Result<usize, Failed> {
+    let mut jobs = 0;
+    for round in 0..times.div_ceil(AT_ONCE) {
+        jobs += 2 * AT_ONCE;
+        runtime().block_on(async {
+            let store = engine.open().await?;
+            add_jobs(&*store, 2 * AT_ONCE).await?;
+            Ok::<_, Failed>(())
+        })?;
+        let mut children = standing(engine, round)?;
+        let mut stopped = harm(&mut children)?;
+        let _rescuers = [Child::start("worker", engine)?, Child::start("worker", engine)?];
+        runtime().block_on(async {
+            let store = engine.open().await?;
+            until_all_succeeded(&store, jobs).await?;
+            Ok::<_, Failed>(())
+        })?;
+        for child in &mut stopped {
+            child.go_on()?;
+            child.say("go")?;
+        }
+        for child in &mut stopped {
+            for _ in 0..LATE_POINTS {
+                // One whose claim is gone may have come to its rest before.
+                if child.0.wait_for("at ", Duration::from_millis(700)).is_err() {
+                    break;
+                }
+                child.say("go")?;
+            }
+        }
+        drop(stopped);
+        runtime().block_on(async {
+            let store = engine.open().await?;
+            until_all_succeeded(&store, jobs).await?;
+            one_event_a_job(&store, jobs).await
+        })?;
+    }
+    Ok(jobs)
+}
