@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use leasehold::ErrorKind;
+
 use crate::config::Problems;
 
 /// What ended the command.
@@ -15,12 +17,18 @@ pub enum Fatal {
 }
 
 impl Fatal {
-    /// 3 for a configuration, 1 for everything else; clap itself ends with 2 for wrong usage.
+    /// 3 for a configuration, 4 for what is not there or not allowed as things are, 1 for everything else;
+    /// clap itself ends with 2 for wrong usage.
     #[must_use]
     pub fn code(&self) -> ExitCode {
         match self {
             Self::Configuration(_) => ExitCode::from(3),
-            Self::Store(_) => ExitCode::FAILURE,
+            Self::Store(error) => match error.kind() {
+                ErrorKind::NotFound | ErrorKind::IllegalTransition | ErrorKind::Conflict => {
+                    ExitCode::from(4)
+                }
+                _ => ExitCode::FAILURE,
+            },
         }
     }
 }

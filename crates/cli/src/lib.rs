@@ -11,4 +11,7 @@ pub mod connect;
 #[doc(hidden)]
 pub mod failure;
 #[doc(hidden)]
+pub mod operate;
+mod place;
+#[doc(hidden)]
 pub mod role;

@@ -6,13 +6,14 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use leasehold_cli::config::command as config;
 use leasehold_cli::failure::Fatal;
-use leasehold_cli::{bench, connect, role};
+use leasehold_cli::{bench, connect, operate, role};
 
 /// Durable jobs in the database you already have.
 ///
-/// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the configuration breaks a rule.
+/// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the configuration breaks a rule,
+/// 4 what is asked for is not there, or not allowed as things are.
 #[derive(Debug, Parser)]
-#[command(version, args_conflicts_with_subcommands = true)]
+#[command(name = "leasehold", version, args_conflicts_with_subcommands = true)]
 struct Arguments {
     #[command(flatten)]
     role: role::Arguments,
@@ -32,6 +33,15 @@ enum Command {
         #[arg(long)]
         url: String,
     },
+    #[command(flatten)]
+    Operate(operate::Command),
+    /// Prints a script that completes this command's arguments.
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
+    /// Prints the manual page.
+    Man,
 }
 
 #[tokio::main]
@@ -46,11 +56,25 @@ async fn main() -> ExitCode {
         (Some(Command::Migrate { url }), _) => {
             connect::connect(&url).await.map(|_| ()).map_err(Fatal::from)
         }
+        (Some(Command::Operate(command)), _) => operate::run(command).await,
+        (Some(Command::Completions { shell }), _) => {
+            let mut command = Arguments::command();
+            clap_complete::generate(shell, &mut command, "leasehold", &mut std::io::stdout());
+            Ok(())
+        }
+        (Some(Command::Man), _) => manual(),
         (None, Some(role)) => role::run(role, &arguments.role).await,
         (None, None) => {
             let _ = Arguments::command().print_help();
             return ExitCode::from(2);
         }
+    })
+}
+
+fn manual() -> Result<(), Fatal> {
+    let page = clap_mangen::Man::new(Arguments::command());
+    page.render(&mut std::io::stdout()).map_err(|error| {
+        leasehold::Error::new(leasehold::ErrorKind::Unavailable, "print", error.to_string()).into()
     })
 }
 

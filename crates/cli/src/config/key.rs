@@ -80,7 +80,7 @@ const COUNT_MAX: i64 = 1_000_000;
 const NO_BREAKER: &str = "the command has no circuit breaker yet";
 const NO_METRICS: &str = "the command serves no metrics yet";
 const NO_SPANS: &str = "the command exports no spans yet";
-const NO_LISTING: &str = "the command lists no jobs yet";
+const NO_LISTING: &str = "jobs are listed by their state: leasehold jobs list, leasehold dead list";
 const NO_LISTS: &str = "leases stand in the job's row; there is no list for each worker";
 
 /// Every key, in the order in which a file shows them.

@@ -3,7 +3,6 @@
 
 mod file_job;
 mod log;
-mod place;
 mod producer;
 mod signals;
 mod worker;
@@ -16,6 +15,7 @@ use leasehold::{CancellationToken, Error, ErrorKind, Result, Store};
 
 use crate::config::{self, Config};
 use crate::failure::Fatal;
+use crate::place;
 
 /// What this process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

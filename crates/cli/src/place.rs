@@ -8,7 +8,7 @@ use crate::config::Config;
 ///
 /// # Errors
 /// `Invalid` where a password or user goes with a URL that has one already.
-pub(super) fn url(config: &Config) -> Result<String> {
+pub(crate) fn url(config: &Config) -> Result<String> {
     let addr = config.text("store.addr");
     let url = if addr.is_empty() {
         config.text("store.url").to_owned()

@@ -1,0 +1,171 @@
+//! Owns the commands of an operator: which there are, and on which store each acts. Refuses to know how
+//! an answer is printed.
+
+mod answer;
+mod audit;
+mod dead;
+mod jobs;
+mod outbox;
+mod queues;
+mod status;
+mod why;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use leasehold::{Actor, PruneRequest, Store};
+
+use self::answer::Answer;
+use crate::config;
+use crate::failure::Fatal;
+use crate::place;
+
+/// Where the store is, and how the answer is printed.
+#[derive(Clone, Debug, Args)]
+#[group(skip)]
+pub struct Place {
+    /// The database: a path, sqlite:PATH or postgres://…; else the configuration says
+    #[arg(long, global = true, value_name = "URL")]
+    url: Option<String>,
+    /// The configuration, whose store section names the database
+    #[arg(long, global = true, value_name = "PATH", conflicts_with = "url")]
+    config: Option<PathBuf>,
+    /// For programs: JSON in place of a table
+    #[arg(long, global = true)]
+    json: bool,
+    /// Who asks, for the audit log
+    #[arg(long, global = true, value_name = "NAME", env = "USER", hide_env = true)]
+    actor: Option<String>,
+}
+
+/// What an operator asks for.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// How much is where: queues, outbox, clock, warnings.
+    Status(Place),
+    /// Lists, shows, cancels and retries jobs.
+    Jobs(Acting<jobs::Action>),
+    /// Lists queues, and pauses, resumes and limits them.
+    Queues(Acting<queues::Action>),
+    /// Lists, shows and replays events of the outbox.
+    Outbox(Acting<outbox::Action>),
+    /// Lists and shows the dead letters of jobs.
+    Dead(Acting<dead::Action>),
+    /// Lists the audit log.
+    Audit {
+        /// Where
+        #[command(flatten)]
+        place: Place,
+        /// Which entries
+        #[command(flatten)]
+        filter: audit::Filter,
+    },
+    /// Lets go of ended rows that are older than their queues keep them.
+    Prune {
+        /// Where
+        #[command(flatten)]
+        place: Place,
+        /// The most rows of each sort in one call; calls go on until nothing is left
+        #[arg(long, default_value_t = 1_000)]
+        batch: usize,
+    },
+}
+
+/// An action beside the place it acts on.
+#[derive(Debug, Args)]
+pub struct Acting<A: Subcommand> {
+    #[command(flatten)]
+    place: Place,
+    #[command(subcommand)]
+    action: A,
+}
+
+/// A page of a listing.
+#[derive(Clone, Debug, Args)]
+pub struct PageOf {
+    /// The most rows: 1 to 1,000
+    #[arg(long, default_value_t = 50)]
+    limit: usize,
+    /// Where the page before ended
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<leasehold::Cursor>,
+}
+
+impl PageOf {
+    fn paging(&self) -> leasehold::Paging {
+        leasehold::Paging { size: self.limit, after: self.after }
+    }
+}
+
+/// Does what is asked, and prints the answer.
+///
+/// # Errors
+/// The configuration's, the store's, and what cannot be printed.
+pub async fn run(command: Command) -> Result<(), Fatal> {
+    let (place, answer) = match command {
+        Command::Status(place) => {
+            let store = place.open().await?;
+            (place, status::show(&store).await?)
+        }
+        Command::Jobs(Acting { place, action }) => {
+            let store = place.open().await?;
+            let answer = jobs::act(&store, action, place.actor()?).await?;
+            (place, answer)
+        }
+        Command::Queues(Acting { place, action }) => {
+            let store = place.open().await?;
+            (place, queues::act(&store, action).await?)
+        }
+        Command::Outbox(Acting { place, action }) => {
+            let store = place.open().await?;
+            let answer = outbox::act(&store, action, place.actor()?).await?;
+            (place, answer)
+        }
+        Command::Dead(Acting { place, action }) => {
+            let store = place.open().await?;
+            (place, dead::act(&store, action).await?)
+        }
+        Command::Audit { place, filter } => {
+            let store = place.open().await?;
+            (place, audit::list(&store, filter).await?)
+        }
+        Command::Prune { place, batch } => {
+            let store = place.open().await?;
+            (place, prune(&store, batch).await?)
+        }
+    };
+    answer.print(place.json)?;
+    Ok(())
+}
+
+impl Place {
+    async fn open(&self) -> Result<Arc<dyn Store>, Fatal> {
+        let url = match &self.url {
+            Some(url) => url.clone(),
+            None => {
+                let loaded = config::load(self.config.as_deref(), &config::environment())?;
+                place::url(&loaded.config)?
+            }
+        };
+        Ok(leasehold::connect(&url).await?)
+    }
+
+    fn actor(&self) -> leasehold::Result<Actor> {
+        Actor::new(
+            self.actor.as_deref().filter(|name| !name.is_empty()).unwrap_or("leasehold command"),
+        )
+    }
+}
+
+async fn prune(store: &Arc<dyn Store>, batch: usize) -> leasehold::Result<Answer> {
+    let mut rows = 0;
+    loop {
+        let pruned = store.prune(PruneRequest::new().limit(batch)).await?.total();
+        rows += pruned;
+        if pruned == 0 {
+            return Ok(Answer::facts([("pruned", rows.into())]));
+        }
+        eprintln!("{rows} rows pruned");
+    }
+}
