@@ -2,6 +2,10 @@
 //! over, and what they try afterwards is refused. The children are this program again, in a role.
 #![allow(clippy::expect_used, reason = "a failed expectation is how a test fails")]
 
+#[path = "processes/awaits.rs"]
+mod awaits;
+#[path = "processes/bound.rs"]
+mod bound;
 #[path = "processes/child.rs"]
 mod child;
 #[path = "processes/engine.rs"]
@@ -23,12 +27,18 @@ use tokio::runtime::Runtime;
 /// What a trial runs.
 type Story = fn(&Engine) -> Result<(), Failed>;
 
-const STORIES: [(&str, Story); 5] = [
+const STORIES: [(&str, Story); 8] = [
     ("terminated_worker_gives_its_jobs_back", terminated_worker_gives_its_jobs_back),
     ("killed_workers_lose_nothing", killed_workers_lose_nothing),
     ("stopped_worker_changes_nothing", stopped_worker_changes_nothing),
     ("eight_workers_share_the_jobs", eight_workers_share_the_jobs),
     ("killed_workers_leak_no_room", killed_workers_leak_no_room),
+    ("sixty_four_claimers_keep_the_bound", bound::sixty_four_claimers_keep_the_bound),
+    ("workers_killed_at_any_await_lose_nothing", awaits::workers_killed_at_any_await_lose_nothing),
+    (
+        "workers_paused_at_any_await_change_nothing",
+        awaits::workers_paused_at_any_await_change_nothing,
+    ),
 ];
 
 fn main() -> ExitCode {
@@ -46,6 +56,11 @@ fn main() -> ExitCode {
         }
     }
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// A number of runs: what the environment names, else the usual one.
+fn runs(variable: &str, usual: usize) -> usize {
+    std::env::var(variable).ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
 fn runtime() -> Runtime {

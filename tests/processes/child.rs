@@ -1,11 +1,12 @@
 //! Owns the children: how one is started, spoken to and ended, and what each role does.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{ChildStdin, Command, ExitCode, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::io::Write;
+use std::ops::{Deref, DerefMut};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use leasehold::{Context, Handled, Worker};
+use leasehold_conformance::faults::process::Victim;
 use leasehold_core::{
     ClaimRequest, JobKind, Json, LeaseLength, NewEvent, QueueName, Result, StoreExt, Topic,
     WorkerId,
@@ -18,77 +19,33 @@ use crate::engine::Engine;
 const ROLE: &str = "LEASEHOLD_PROCESS_ROLE";
 const URL: &str = "LEASEHOLD_PROCESS_URL";
 
-/// A child process; ended when dropped.
+/// A child process in a role; killed when dropped.
 #[derive(Debug)]
-pub(crate) struct Child {
-    process: std::process::Child,
-    stdin: ChildStdin,
-    lines: Receiver<String>,
-}
+pub(crate) struct Child(pub(crate) Victim);
 
 impl Child {
     pub(crate) fn start(role: &str, engine: &Engine) -> std::io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.env(ROLE, role).env(URL, engine.url());
-        let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = pipes.spawn()?;
-        let stdin = process.stdin.take().expect("a pipe");
-        let stdout = BufReader::new(process.stdout.take().expect("a pipe"));
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            let lines = stdout.lines().map_while(std::result::Result::ok);
-            lines.map(|line| sender.send(line)).take_while(std::result::Result::is_ok).count()
-        });
-        Ok(Self { process, stdin, lines })
+        Victim::start(command.env(ROLE, role).env(URL, engine.url())).map(Self)
     }
 
-    /// Waits for a line that begins so.
-    pub(crate) fn wait_for(&mut self, beginning: &str) -> Result<(), Failed> {
-        let end = Instant::now() + Duration::from_secs(30);
-        let mut heard = Vec::new();
-        while let Some(left) = end.checked_duration_since(Instant::now()) {
-            match self.lines.recv_timeout(left) {
-                Ok(line) if line.starts_with(beginning) => return Ok(()),
-                Ok(line) => heard.push(line),
-                Err(_) => break,
-            }
-        }
-        Err(format!("the child never said {beginning:?}, but {heard:?}").into())
-    }
-
-    pub(crate) fn say(&mut self, line: &str) -> std::io::Result<()> {
-        writeln!(self.stdin, "{line}")?;
-        self.stdin.flush()
-    }
-
-    /// Ends the process as `kill -9` does.
-    pub(crate) fn kill(&mut self) -> std::io::Result<()> {
-        self.process.kill()?;
-        self.process.wait().map(|_| ())
-    }
-
-    /// Waits for the process's own end; how it was.
-    pub(crate) fn end(&mut self, within: Duration) -> Result<std::process::ExitStatus, Failed> {
-        let begun = Instant::now();
-        while begun.elapsed() < within {
-            if let Some(status) = self.process.try_wait()? {
-                return Ok(status);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Err(format!("the child still runs after {within:?}").into())
-    }
-
-    pub(crate) fn signal(&self, name: &str) -> Result<(), Failed> {
-        let pid = self.process.id().to_string();
-        let status = Command::new("kill").args([&format!("-{name}"), &pid]).status()?;
-        if status.success() { Ok(()) } else { Err(format!("kill -{name} failed").into()) }
+    /// Waits for a line that begins so; the line.
+    pub(crate) fn wait_for(&mut self, beginning: &str) -> Result<String, Failed> {
+        Ok(self.0.wait_for(beginning, Duration::from_secs(30))?)
     }
 }
 
-impl Drop for Child {
-    fn drop(&mut self) {
-        let _ = self.kill();
+impl Deref for Child {
+    type Target = Victim;
+
+    fn deref(&self) -> &Victim {
+        &self.0
+    }
+}
+
+impl DerefMut for Child {
+    fn deref_mut(&mut self) -> &mut Victim {
+        &mut self.0
     }
 }
 
@@ -100,6 +57,8 @@ pub(crate) fn play_role() -> Option<ExitCode> {
     let played = runtime.block_on(async {
         match role.as_str() {
             "worker" => work(&url).await,
+            "contender" => crate::bound::contend(&url).await,
+            "gated" => crate::awaits::work_gated(&url).await,
             "drained" => drain(&url).await,
             _ => hold(&url).await,
         }
@@ -113,7 +72,7 @@ pub(crate) fn play_role() -> Option<ExitCode> {
     })
 }
 
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
