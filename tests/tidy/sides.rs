@@ -10,6 +10,7 @@ use crate::tree::{links, names_below, root};
 /// Files that one backend has and the other has not, each with its reason.
 const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("add_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
+    ("check_copy.sql", "PostgreSQL's own tools make its copies"),
     ("claim_below.sql", "PostgreSQL walks the priorities inside partitions.sql"),
     ("claim_in.sql", "PostgreSQL claims from many partitions at once, in claim_turns.sql"),
     ("claim_jobs.sql", "PostgreSQL claims in claim.sql"),
@@ -66,6 +67,7 @@ const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("clock.rs", "PostgreSQL's server keeps the clock"),
     ("faults.rs", "SQLite's faults are the driver's codes, which statement.rs gives"),
     ("group.rs", "SQLite's one writer groups all calls"),
+    ("backup.rs", "PostgreSQL's own tools make its copies"),
     ("fork.rs", "PostgreSQL's connections hold no file locks"),
     ("marks.rs", "only PostgreSQL keeps dead rows for an old snapshot"),
     ("new_jobs.rs", "SQLite binds each row anew, so what is alike spares nothing"),

@@ -29,6 +29,7 @@
 
 mod admit;
 mod audit;
+mod backup;
 mod blob;
 mod claim;
 mod clock;
@@ -63,6 +64,7 @@ mod waits;
 mod write;
 mod writer;
 
+pub use backup::restore;
 #[cfg(feature = "lab")]
 pub use clock::step_wall;
 pub use error::own_error;

@@ -202,7 +202,6 @@ impl SqliteStore {
         &self.0.shared
     }
 
-    #[cfg(feature = "lab")]
     pub(crate) fn target(&self) -> &Target {
         &self.0.target
     }

@@ -27,6 +27,7 @@ const PLAYS: &[(&str, Play)] = &[
         dead_letters_events_and_the_audit_log_are_shown,
     ),
     ("what_is_not_there_has_its_exit_code", what_is_not_there_has_its_exit_code),
+    ("a_copy_comes_back_with_a_raised_epoch", a_copy_comes_back_with_a_raised_epoch),
     ("a_table_is_for_people", a_table_is_for_people),
 ];
 
@@ -295,6 +296,31 @@ fn what_is_not_there_has_its_exit_code(desk: &Desk) -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// PostgreSQL is told to use its own tools.
+///
+/// Proves: WQ-12
+fn a_copy_comes_back_with_a_raised_epoch(desk: &Desk) -> Result<(), Failed> {
+    desk.enqueue(job("q")?)?;
+    std::fs::create_dir_all(&desk.folder)?;
+    let path = |name: &str| desk.folder.join(name).display().to_string();
+    let (copy, back) = (path("copy.db"), format!("sqlite:{}", path("back.db")));
+    let out = desk.run(&["backup", &copy])?;
+    if desk.url.starts_with("postgres") {
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        return same(
+            &said,
+            &Value::from(said.contains("pg_dump") && out.status.code() == Some(1)),
+            true,
+        );
+    }
+    same("copied", &Value::from(out.status.code()), 0)?;
+    let restored = desk.json(&["restore", &copy, "--url", &back, "--above", "4"])?;
+    same("epoch", at(&restored, "/epoch"), 5)?;
+    same("jobs", at(&desk.json(&["status", "--url", &back])?, "/queues/rows/0/ready"), 1)?;
+    same("again", &Value::from(desk.run(&["restore", &copy, "--url", &back])?.status.code()), 4)?;
+    same("over", &Value::from(desk.run(&["backup", &copy])?.status.code()), 4)
 }
 
 fn a_table_is_for_people(desk: &Desk) -> Result<(), Failed> {

@@ -3,6 +3,7 @@
 
 mod answer;
 mod audit;
+mod copies;
 mod dead;
 mod jobs;
 mod outbox;
@@ -60,6 +61,25 @@ pub enum Command {
         /// Which entries
         #[command(flatten)]
         filter: audit::Filter,
+    },
+    /// Copies a SQLite database to a new file while others write.
+    Backup {
+        /// Where
+        #[command(flatten)]
+        place: Place,
+        /// The new file
+        to: PathBuf,
+    },
+    /// Makes a SQLite database from a copy; no fence or token from before lives again.
+    Restore {
+        /// The database to make; nothing may be there
+        #[command(flatten)]
+        place: Place,
+        /// The copy
+        from: PathBuf,
+        /// The epoch of the database that the copy replaces, where it can still be read (`status`)
+        #[arg(long)]
+        above: Option<i64>,
     },
     /// Lets go of ended rows that are older than their queues keep them.
     Prune {
@@ -130,6 +150,14 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
             let store = place.open().await?;
             (place, audit::list(&store, filter).await?)
         }
+        Command::Backup { place, to } => {
+            let answer = copies::back_up(&place.url()?, to).await?;
+            (place, answer)
+        }
+        Command::Restore { place, from, above } => {
+            let answer = copies::restore(&place.url()?, &from, above, place.actor()?).await?;
+            (place, answer)
+        }
         Command::Prune { place, batch } => {
             let store = place.open().await?;
             (place, prune(&store, batch).await?)
@@ -141,14 +169,15 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
 
 impl Place {
     async fn open(&self) -> Result<Arc<dyn Store>, Fatal> {
-        let url = match &self.url {
-            Some(url) => url.clone(),
-            None => {
-                let loaded = config::load(self.config.as_deref(), &config::environment())?;
-                place::url(&loaded.config)?
-            }
-        };
-        Ok(leasehold::connect(&url).await?)
+        Ok(leasehold::connect(&self.url()?).await?)
+    }
+
+    fn url(&self) -> Result<String, Fatal> {
+        if let Some(url) = &self.url {
+            return Ok(url.clone());
+        }
+        let loaded = config::load(self.config.as_deref(), &config::environment())?;
+        Ok(place::url(&loaded.config)?)
     }
 
     fn actor(&self) -> leasehold::Result<Actor> {

@@ -1,0 +1,2 @@
+-- Looks whether every page of a copy fits the others.
+pragma quick_check(1)

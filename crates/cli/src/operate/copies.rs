@@ -1,0 +1,41 @@
+//! Owns backup and restore of SQLite databases. PostgreSQL has its own tools, which this says.
+
+use std::path::{Path, PathBuf};
+
+use leasehold::{Actor, Epoch, Error, Result, sqlite};
+use serde_json::json;
+
+use super::answer::Answer;
+
+/// Copies a database.
+pub(super) async fn back_up(url: &str, to: PathBuf) -> Result<Answer> {
+    refuse_server("backup", url)?;
+    let store = sqlite::open(url).await?;
+    let shown = to.display().to_string();
+    let done = store.back_up(to).await;
+    store.close().await;
+    done?;
+    Ok(Answer::facts([("copied_to", json!(shown))]))
+}
+
+/// Makes a database from a copy.
+pub(super) async fn restore(
+    url: &str,
+    from: &Path,
+    above: Option<i64>,
+    actor: Actor,
+) -> Result<Answer> {
+    refuse_server("restore", url)?;
+    let above = above.map(Epoch::new).transpose()?;
+    let epoch = sqlite::restore(from, url, above, actor).await?;
+    Ok(Answer::facts([("epoch", json!(epoch.get()))]))
+}
+
+fn refuse_server(operation: &'static str, url: &str) -> Result<()> {
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        let why = "PostgreSQL makes and restores its copies by its own tools (pg_dump, pg_basebackup); after a \
+                   restore raise the epoch before the first worker starts (Control::BumpEpoch)";
+        return Err(Error::invalid(operation, why));
+    }
+    Ok(())
+}
