@@ -18,14 +18,86 @@ enum Node<'a> {
     Object(Vec<(Cow<'a, str>, Self)>),
 }
 
-/// Writes a document with members sorted by decoded name, minimal escapes and no blanks.
-pub(crate) fn canonical_text(json: &Json) -> String {
+/// A document with members sorted by decoded name, minimal escapes and no blanks.
+pub(crate) fn canonical_text(json: &Json) -> Cow<'_, str> {
+    quick(json.as_str()).unwrap_or_else(|| Cow::Owned(written(json)))
+}
+
+/// Writes it by way of a tree; right for every document.
+pub(super) fn written(json: &Json) -> String {
     let mut out = String::with_capacity(json.len());
     if let Some(root) = tree(json.as_str()) {
         write_node(&root, &mut out);
     }
     debug_assert!(!out.is_empty(), "a Json holds a document that the validator accepted");
     out
+}
+
+/// The short way, in one pass and without a tree: for documents without escapes and blanks whose members
+/// are in order, but for those of the outermost object. `None` for all others.
+fn quick(text: &str) -> Option<Cow<'_, str>> {
+    let bytes = text.as_bytes();
+    // For each open container the name last seen in it.
+    let mut open: Vec<&str> = Vec::new();
+    // The outermost object's members: the name, and where the member begins.
+    let mut members: Vec<(&str, usize)> = Vec::new();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' => return None,
+            b'{' | b'[' => open.push(""),
+            b'}' | b']' => {
+                open.pop();
+            }
+            b'"' => {
+                let begin = at;
+                let length =
+                    bytes.get(at + 1..)?.iter().position(|it| matches!(it, b'"' | b'\\'))?;
+                at += 1 + length;
+                if bytes.get(at) == Some(&b'\\') {
+                    return None;
+                }
+                if bytes.get(at + 1) == Some(&b':') {
+                    let name = text.get(begin + 1..at)?;
+                    if open.len() == 1 {
+                        members.push((name, begin));
+                    } else {
+                        let last = open.last_mut()?;
+                        // No name comes twice, so that only an object's first can be as the last.
+                        if !last.is_empty() && *last > name {
+                            return None;
+                        }
+                        *last = name;
+                    }
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Some(in_order(text, &members))
+}
+
+/// The outermost object with its members sorted.
+fn in_order<'a>(text: &'a str, members: &[(&str, usize)]) -> Cow<'a, str> {
+    if members.is_sorted() {
+        return Cow::Borrowed(text);
+    }
+    // A member ends before the comma or the brace that comes before the next one, or the end.
+    let ends = members.iter().skip(1).map(|(_, next)| *next).chain([text.len()]);
+    let mut spans: Vec<(&str, &str)> = members
+        .iter()
+        .zip(ends)
+        .map(|((name, begin), end)| (*name, text.get(*begin..end - 1).unwrap_or_default()))
+        .collect();
+    spans.sort_unstable();
+    let mut out = String::with_capacity(text.len());
+    for (index, (_, span)) in spans.into_iter().enumerate() {
+        out.push(if index == 0 { '{' } else { ',' });
+        out.push_str(span);
+    }
+    out.push('}');
+    Cow::Owned(out)
 }
 
 /// Builds the tree without recursion; members of each object come out sorted.

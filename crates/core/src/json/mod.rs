@@ -70,7 +70,7 @@ impl Json {
     /// # Errors
     ///
     /// `Invalid` with the byte offset, what was found there and the rule it breaks.
-    pub fn parse(text: impl Into<String>) -> Result<Self> {
+    pub fn parse(text: impl AsRef<str>) -> Result<Self> {
         Self::parse_with(text, &JsonLimits::default())
     }
 
@@ -79,9 +79,9 @@ impl Json {
     /// # Errors
     ///
     /// `Invalid` with the byte offset, what was found there and the rule it breaks.
-    pub fn parse_with(text: impl Into<String>, limits: &JsonLimits) -> Result<Self> {
-        let text = text.into();
-        validate(&text, limits)?;
+    pub fn parse_with(text: impl AsRef<str>, limits: &JsonLimits) -> Result<Self> {
+        let text = text.as_ref();
+        validate(text, limits)?;
         Ok(Self { text: Arc::from(text) })
     }
 

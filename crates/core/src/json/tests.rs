@@ -1,8 +1,9 @@
 use proptest::prelude::*;
 
+use super::canonical::written;
 use super::*;
 
-fn refused(text: impl Into<String>) -> String {
+fn refused(text: impl AsRef<str>) -> String {
     let error = Json::parse(text).expect_err("must be refused");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     error.to_string()
@@ -266,10 +267,22 @@ proptest! {
 
     /// Proves: IDM-5
     #[test]
+    fn the_short_way_to_the_canonical_form_gives_the_same(text in r#"(\{("[abc]":([0-9]|"x:,\{"|\[\]|\{"[ab]":1(,"c":\{\})?\})(,"[d-h]":\[1,\{"z":0,"[a-z{]":"\}"\}\])?(,"[i-m]": ?true)?(,"[A-C]":"é")?)?\})"#) {
+        if let Ok(json) = Json::parse(text) {
+            prop_assert_eq!(canonical_text(&json), written(&json));
+        }
+    }
+
+    /// Proves: IDM-5
+    #[test]
     fn canonical_form_is_stable_and_means_the_same(text in json_text()) {
         let json = Json::parse(text).expect("valid");
         let canonical = Json::parse(canonical_text(&json)).expect("canonical form is valid");
         prop_assert_eq!(canonical_text(&canonical), canonical.as_str());
+        prop_assert_eq!(canonical_text(&json), written(&json));
+        let tight = json.read::<serde_json::Value>().expect("readable").to_string();
+        let tight = Json::parse(tight).expect("valid");
+        prop_assert_eq!(canonical_text(&tight), written(&tight));
         let value = |json: &Json| json.read::<serde_json::Value>().expect("readable");
         prop_assert_eq!(value(&canonical), value(&json));
     }

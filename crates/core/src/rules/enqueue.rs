@@ -3,8 +3,6 @@
 use super::changes::Draft;
 use super::waits::Call;
 use super::{Known, KnownJob, KnownKey, KnownSubject, Work, rerun};
-use std::collections::BTreeMap;
-
 use crate::after::OnFailure;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fence::ClaimVersion;
@@ -125,28 +123,52 @@ impl Work {
     /// `NotFound` naming a job that one is to wait for; nothing may be written then. Per item
     /// `Conflict` naming the job that holds the key or id.
     pub fn enqueue(&mut self, jobs: &[NewJob], hints: &Hints) -> Result<Vec<Result<Enqueued>>> {
+        self.enqueue_hashed(jobs, &[], hints)
+    }
+
+    /// As [`Work::enqueue`], given the jobs' request hashes, so that they can be made where nobody waits
+    /// for them; those that are missing are made here.
+    ///
+    /// # Errors
+    /// As [`Work::enqueue`].
+    pub fn enqueue_hashed(
+        &mut self,
+        jobs: &[NewJob],
+        hashes: &[RequestHash],
+        hints: &Hints,
+    ) -> Result<Vec<Result<Enqueued>>> {
         let mut call = Call::new();
-        let mut answers: BTreeMap<usize, Result<Enqueued>> = BTreeMap::new();
+        let waits = jobs.iter().any(|job| !job.after.is_empty());
+        let mut answers: Vec<Option<Result<Enqueued>>> = Vec::new();
+        answers.resize_with(jobs.len(), || None);
         for at in self.check_waits(jobs)? {
-            let Some(job) = jobs.get(at) else { continue };
-            let answer = self.enqueue_one(job, hints, &call);
+            let (Some(job), Some(slot)) = (jobs.get(at), answers.get_mut(at)) else { continue };
+            let hash = hashes.get(at).copied().unwrap_or_else(|| job.request_hash());
+            let answer = self.enqueue_one(job, hash, hints, &call);
             match &answer {
                 Err(error) if error.kind() != ErrorKind::Conflict => {
                     return answer.map(|_| Vec::new());
                 }
-                answer => {
+                answer if waits => {
                     let stands_for = answer.as_ref().ok().map(Enqueued::job);
                     call.entry(job.id).or_insert(stands_for);
                 }
+                _ => {}
             }
-            answers.insert(at, answer);
+            *slot = Some(answer);
         }
-        Ok(answers.into_values().collect())
+        Ok(answers.into_iter().flatten().collect())
     }
 
-    fn enqueue_one(&mut self, job: &NewJob, hints: &Hints, call: &Call) -> Result<Enqueued> {
+    fn enqueue_one(
+        &mut self,
+        job: &NewJob,
+        hash: RequestHash,
+        hints: &Hints,
+        call: &Call,
+    ) -> Result<Enqueued> {
         let mut draft = Draft::default();
-        let (id, is_new, state, result) = self.draft_job(&mut draft, job, call)?;
+        let (id, is_new, state, result) = self.draft_job(&mut draft, job, hash, call)?;
         self.merge(draft);
         let enqueued = Enqueued::from_parts(id, is_new, state, hints.wake(HintKind::Jobs));
         Ok(enqueued.with_result(result))
@@ -157,9 +179,9 @@ impl Work {
         &self,
         draft: &mut Draft,
         job: &NewJob,
+        hash: RequestHash,
         call: &Call,
     ) -> Result<Drafted> {
-        let hash = job.request_hash();
         match self.fate(&draft.known, job, hash)? {
             Fate::Existing(id, state, result) => return Ok((id, false, state, result)),
             Fate::New => {}

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::error::Result;
 use crate::id::{EventId, JobId};
 use crate::json::Json;
-use crate::lifecycle::{Lifecycle, State};
+use crate::lifecycle::{Lifecycle, Place, State, Verb};
 use crate::name::{IdempotencyKey, LifecycleName, QueueName, Scope, Topic};
 use crate::request_hash::RequestHash;
 use crate::time::Timestamp;
@@ -144,6 +144,14 @@ impl Lifecycles {
     /// The newest revision of one.
     pub fn newest(&self, name: &LifecycleName) -> Option<&Arc<Lifecycle>> {
         self.by_name.get(name)?.values().next_back()
+    }
+
+    /// Those in which a success ends a job from its first stage and publishes nothing by itself.
+    pub fn plain_in_success(&self) -> impl Iterator<Item = &Lifecycle> {
+        self.iter().map(|it| &**it).filter(|it| {
+            let ends = it.after(Place::Leased(0), Verb::Succeed) == Some(Place::Succeeded);
+            ends && it.events_topic().is_none()
+        })
     }
 
     /// All of them, by name and revision.

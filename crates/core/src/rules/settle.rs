@@ -103,8 +103,9 @@ impl Work {
         self.draft_verdict(&mut draft, id, &settlement.verdict)?;
         let mut call = Call::new();
         for job in order.into_iter().filter_map(|at| settlement.jobs.get(at)) {
-            let (stands_for, ..) =
-                self.draft_job(&mut draft, job, &call).map_err(|e| e.during("settle"))?;
+            let (stands_for, ..) = self
+                .draft_job(&mut draft, job, job.request_hash(), &call)
+                .map_err(|e| e.during("settle"))?;
             call.entry(job.id).or_insert(Some(stands_for));
         }
         if let Some(checkpoint) = &settlement.checkpoint {
