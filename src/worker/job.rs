@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use leasehold_core::{Claim, Failure, FailureCode, Fence, Settlement, Verdict};
+use leasehold_core::{Claim, Failure, FailureCode, Settlement, Verdict};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -11,8 +11,9 @@ use super::builder::{Handler, Worker};
 use super::context::{Context, Inner};
 use super::handler::{Handled, HandlerError};
 use super::run::Running;
+use super::settle::InHand;
 use crate::clock;
-use crate::lane::{Held, Leases};
+use crate::lane::Held;
 
 /// How long a job of an unknown kind is put back for.
 const UNKNOWN_BACKOFF: Duration = Duration::from_secs(30);
@@ -32,7 +33,8 @@ impl Running {
             Ok(handler) => handler,
             Err(delay) => {
                 let back = Settlement::new(fence, Verdict::Release { delay });
-                tasks.spawn(async move { settler.settle(back).await });
+                let held = InHand { leases: self.leases.clone(), fence };
+                tasks.spawn(async move { settler.settle(back, held).await });
                 return;
             }
         };
@@ -48,9 +50,8 @@ impl Running {
         let run = Run { worker: self.worker.clone(), closing: self.closing.clone(), lost };
         let held = InHand { leases: self.leases.clone(), fence };
         tasks.spawn(async move {
-            let _until_it_ends = held;
             if let Some(settlement) = run.run(handler, context).await {
-                settler.settle(settlement).await;
+                settler.settle(settlement, held).await;
             }
         });
     }
@@ -71,18 +72,6 @@ impl Running {
             tracing::warn!(%job, %kind, %queue, "no handler for this kind; given back");
             Some(UNKNOWN_BACKOFF)
         })
-    }
-}
-
-/// A lease that is renewed no longer than its run lasts, however that ends.
-struct InHand {
-    leases: Arc<Leases<Fence>>,
-    fence: Fence,
-}
-
-impl Drop for InHand {
-    fn drop(&mut self) {
-        self.leases.remove(&self.fence);
     }
 }
 

@@ -116,14 +116,38 @@ impl Running {
             }
         };
         tokio::select! {
-            () = join_all(&mut tasks) => {}
+            () = self.join_all(&mut tasks) => {}
             () = over => {
-                if tokio::time::timeout(RELEASE_MAX, join_all(&mut tasks)).await.is_err() {
-                    tracing::error!(jobs = tasks.len(), "not released; their leases will lapse");
+                if tokio::time::timeout(RELEASE_MAX, self.join_all(&mut tasks)).await.is_err() {
+                    let jobs = tasks.len() + self.settler.on_their_way();
+                    tracing::error!(jobs, "not released; their leases will lapse");
                 }
             }
         }
         ended
+    }
+
+    /// Waits until nothing runs and every end is stored.
+    async fn join_all(&self, tasks: &mut JoinSet<()>) {
+        while tasks.join_next().await.is_some() {}
+        self.settler.fewer_than(1).await;
+    }
+
+    /// How many jobs may be begun. An end on its way to the store takes no slot, so that the next jobs
+    /// are claimed meanwhile; but no more than that.
+    async fn free(&self, tasks: &mut JoinSet<()>) -> usize {
+        let slots = self.worker.slots;
+        loop {
+            let before = tasks.len();
+            // Jobs that are about to end do so first, so that one claim fills all their slots.
+            tokio::task::yield_now().await;
+            while tasks.try_join_next().is_some() {}
+            if tasks.len() == before || tasks.is_empty() {
+                break;
+            }
+        }
+        let unsettled = self.settler.on_their_way().saturating_sub(slots);
+        slots.saturating_sub(tasks.len() + unsettled)
     }
 
     /// Without one of its lanes a worker can keep no lease or store no end: whatever runs is stopped.
@@ -144,16 +168,19 @@ impl Running {
         while !self.shutdown.is_cancelled()
             || (self.unanswered.is_some() && !self.closing.is_cancelled())
         {
-            while tasks.try_join_next().is_some() {}
-            let free = self.worker.slots.saturating_sub(tasks.len());
+            let free = self.free(tasks).await;
             if free == 0 && self.unanswered.is_none() {
+                let unsettled = self.settler.on_their_way();
+                let waits = unsettled > 0 || tasks.is_empty();
                 tokio::select! {
-                    _ = tasks.join_next() => {}
+                    Some(_) = tasks.join_next() => {}
+                    () = self.settler.fewer_than(unsettled.max(1)), if waits => {}
                     () = self.shutdown.cancelled() => {}
                 }
                 continue;
             }
             let request = self.request(free);
+            let unsettled = self.settler.on_their_way();
             let sent = clock::now();
             let Some(answer) = self.claim(request.clone(), deadline).await else {
                 tracing::error!("a claim got no answer; what it took will lapse");
@@ -167,7 +194,7 @@ impl Running {
             for claim in claims {
                 self.begin(claim, sent, tasks);
             }
-            if none && until_idle && tasks.is_empty() {
+            if none && until_idle && tasks.is_empty() && unsettled == 0 {
                 return Ok(());
             }
             if none {
@@ -220,10 +247,12 @@ impl Running {
     /// Waits up to a second, jittered; a hint, the shutdown or (if asked) a finished job ends it.
     async fn pause(&self, hints: &mut Listener, tasks: &mut JoinSet<()>, joining: bool) {
         let wait = Duration::from_millis(500).mul_f64(1.0 + random_unit());
+        let unsettled = self.settler.on_their_way();
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = hints.heard() => {}
             Some(_) = tasks.join_next(), if joining => {}
+            () = self.settler.fewer_than(unsettled), if joining && unsettled > 0 => {}
             () = self.shutdown.cancelled(), if !self.shutdown.is_cancelled() => {}
         }
     }
@@ -285,10 +314,6 @@ async fn keep_up(maintenance: Maintenance, every: Duration, shutdown: Cancellati
 }
 
 type Deadline = Shared<BoxFuture<'static, ()>>;
-
-async fn join_all(tasks: &mut JoinSet<()>) {
-    while tasks.join_next().await.is_some() {}
-}
 
 /// The queues in the order of claim number `claim`, from 1.
 pub(super) fn rotated<T: Clone>(queues: &[T], claim: usize) -> Vec<T> {

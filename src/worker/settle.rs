@@ -3,13 +3,14 @@
 //! for what it carries becomes a failure, so that no job stays leased over it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold_core::{
     Error, ErrorKind, Failure, FailureCode, Fence, Json, Result, Settled, Settlement, Store,
     StoreExt, Verdict,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::lane::Leases;
@@ -27,7 +28,46 @@ struct Item {
     settlement: Settlement,
     /// Whether it stands in for one that was refused.
     stand_in: bool,
-    done: oneshot::Sender<()>,
+    /// The lease, which is renewed until the end is stored.
+    _held: InHand,
+    _counted: Counted,
+}
+
+/// A lease that is renewed no longer than this lives.
+#[derive(Debug)]
+pub(super) struct InHand {
+    pub(super) leases: Arc<Leases<Fence>>,
+    pub(super) fence: Fence,
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.leases.remove(&self.fence);
+    }
+}
+
+/// How many settlements are on their way.
+#[derive(Debug, Default)]
+struct Count {
+    now: AtomicUsize,
+    fewer: Notify,
+}
+
+#[derive(Debug)]
+struct Counted(Arc<Count>);
+
+impl Counted {
+    fn new(count: &Arc<Count>) -> Self {
+        count.now.fetch_add(1, Ordering::SeqCst);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, Ordering::SeqCst);
+        self.0.fewer.notify_waiters();
+    }
 }
 
 /// Hands settlements to the lane; clones share it.
@@ -35,6 +75,7 @@ struct Item {
 pub(super) struct Settler {
     inbox: mpsc::Sender<Item>,
     leases: Arc<Leases<Fence>>,
+    on_their_way: Arc<Count>,
     /// Is cancelled once nobody settles any more.
     ended: CancellationToken,
 }
@@ -49,7 +90,7 @@ impl Settler {
             let _however_it_ends = ends;
             lane.settle_all(receiver).await;
         });
-        Self { inbox, leases, ended }
+        Self { inbox, leases, on_their_way: Arc::default(), ended }
     }
 
     /// Waits for the end of the lane, which comes only by a panic in it.
@@ -58,12 +99,29 @@ impl Settler {
         Error::new(ErrorKind::Unavailable, "settle", "the settle lane has ended")
     }
 
-    /// Returns once the settlement is stored or can no longer be.
-    pub(super) async fn settle(&self, settlement: Settlement) {
+    /// Hands a settlement over; its lease is kept until it is stored or can no longer be.
+    pub(super) async fn settle(&self, settlement: Settlement, held: InHand) {
         self.leases.settling(&settlement.fence, true);
-        let (done, ended) = oneshot::channel();
-        if self.inbox.send(Item { settlement, stand_in: false, done }).await.is_ok() {
-            let _ = ended.await;
+        let counted = Counted::new(&self.on_their_way);
+        let item = Item { settlement, stand_in: false, _held: held, _counted: counted };
+        let _the_lane_has_ended = self.inbox.send(item).await;
+    }
+
+    /// How many settlements are on their way.
+    pub(super) fn on_their_way(&self) -> usize {
+        self.on_their_way.now.load(Ordering::SeqCst)
+    }
+
+    /// Waits until fewer settlements than some number are on their way.
+    pub(super) async fn fewer_than(&self, number: usize) {
+        loop {
+            let fewer = self.on_their_way.fewer.notified();
+            tokio::pin!(fewer);
+            fewer.as_mut().enable();
+            if self.on_their_way() < number {
+                return;
+            }
+            fewer.await;
         }
     }
 }
@@ -83,17 +141,24 @@ impl Lane {
                 if inbox.recv_many(&mut self.batch, BATCH).await == 0 {
                     return;
                 }
+                // Jobs that are about to end do so first, and go into the same call.
+                tokio::task::yield_now().await;
+                self.take_more(&mut inbox);
             } else {
                 if pause {
                     tokio::time::sleep(PAUSE).await;
                 }
                 self.batch.retain(|item| self.leases.ends(&item.settlement.fence).is_some());
-                while self.batch.len() < BATCH {
-                    let Ok(item) = inbox.try_recv() else { break };
-                    self.batch.push(item);
-                }
+                self.take_more(&mut inbox);
             }
             pause = self.send_batch().await;
+        }
+    }
+
+    fn take_more(&mut self, inbox: &mut mpsc::Receiver<Item>) {
+        while self.batch.len() < BATCH {
+            let Ok(item) = inbox.try_recv() else { break };
+            self.batch.push(item);
         }
     }
 
@@ -130,17 +195,15 @@ impl Lane {
     fn learn(&mut self, item: Item, answer: Result<Settled>) {
         let fence = item.settlement.fence;
         match answer {
-            Err(error) if error.is_retryable() => return self.batch.push(item),
+            Err(error) if error.is_retryable() => self.batch.push(item),
             Err(error) if !error.is_fence_lost() && !item.stand_in => {
                 tracing::error!(job = %fence.job(), %error, "settlement refused, the job fails");
                 let settlement = Settlement::new(fence, stand_in(&error));
-                return self.batch.push(Item { settlement, stand_in: true, ..item });
+                self.batch.push(Item { settlement, stand_in: true, ..item });
             }
             Err(error) => tracing::error!(job = %fence.job(), %error, "settlement refused"),
             Ok(_) => {}
         }
-        self.leases.remove(&fence);
-        let _ = item.done.send(());
     }
 }
 
