@@ -58,6 +58,10 @@ const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("prune_payload.sql", "PostgreSQL's own TOAST keeps long payloads apart"),
     ("raise_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
     ("prune_waited.sql", "SQLite sees it when it looks for the jobs"),
+    (
+        "succeed_jobs.sql",
+        "PostgreSQL locks and reads the rows before, and compares the fence there",
+    ),
     ("touch_jobs.sql", "SQLite has one writer at a time, whose snapshot is the newest"),
     ("without_due.sql", "SQLite asks claim.sql for one row"),
     ("stats_health.sql", "SQLite's library tells its own version"),

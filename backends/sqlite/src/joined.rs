@@ -4,14 +4,14 @@
 use leasehold_core::rules::{EnqueueWants, SettleWants, Work};
 use leasehold_core::{
     Enqueued, Error, ErrorKind, EventFence, EventSettlement, NewEvent, NewJob, Progress, Published,
-    RenewRequest, Renewal, Result, Settled, Settlement,
+    RenewRequest, Renewal, RequestHash, Result, Settled, Settlement,
 };
 use rusqlite::{Connection, Savepoint, Transaction};
 
 use crate::error::named;
 use crate::load::{self, Before, Facts, Shared};
 use crate::statement::batch;
-use crate::{deliver, waits, write};
+use crate::{deliver, ends, waits, write};
 
 mod sealed {
     pub trait Sealed {}
@@ -55,13 +55,22 @@ impl Joined<'_> {
     /// # Errors
     /// As `Store::enqueue`.
     pub fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Result<Enqueued>>> {
+        self.enqueue_hashed(jobs, &[])
+    }
+
+    /// The same, where the requests have been hashed already, on the caller's own thread.
+    pub(crate) fn enqueue_hashed(
+        &self,
+        jobs: &[NewJob],
+        hashes: &[RequestHash],
+    ) -> Result<Vec<Result<Enqueued>>> {
         self.verb("enqueue", |facts| {
             let mut work = facts.work(self.shared);
             work.check_new_jobs(jobs)?;
             work.load_known(load::known(self.conn, &EnqueueWants::of(jobs))?);
             let hints = &self.shared.hints;
             waits::load_parents(self.conn, &mut work, jobs)?;
-            let answers = work.enqueue(jobs, hints)?;
+            let answers = work.enqueue_hashed(jobs, hashes, hints)?;
             self.write(facts, work)?;
             Ok(answers)
         })
@@ -106,6 +115,9 @@ impl Joined<'_> {
     pub fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Result<Settled>>> {
         self.verb("settle", |facts| {
             self.shared.limits.check_batch("settle", settlements.len())?;
+            if let Some(answers) = ends::succeed(self, facts, settlements)? {
+                return Ok(answers);
+            }
             let mut work = facts.work(self.shared);
             let wants = SettleWants::of(settlements);
             let (before, _) = load::wants(self.conn, &mut work, &wants)?;

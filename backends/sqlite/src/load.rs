@@ -14,6 +14,7 @@ use leasehold_core::{
 use rusqlite::{Connection, params};
 
 use crate::clock::Clock;
+use crate::ends::Detour;
 use crate::error::corrupt;
 use crate::files::Files;
 use crate::row::Columns;
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     /// `None` for a database in memory.
     pub(crate) files: Option<Files>,
     pub(crate) lifecycles: Mutex<Option<(String, Arc<Lifecycles>)>>,
+    pub(crate) detour: Detour,
 }
 
 /// Job rows as they were loaded.

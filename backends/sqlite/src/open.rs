@@ -78,9 +78,11 @@ impl Target {
         let conn = self.open()?;
         into_wal(&conn)?;
         let sync = if self.full_sync { "full" } else { "normal" };
+        // What a statement of many rows keeps for its own undoing goes to memory, not to a file.
         let pragmas = format!(
             "pragma synchronous = {sync}; pragma foreign_keys = on; pragma journal_size_limit = {LOG_BYTES_MAX}; \
-             pragma wal_autocheckpoint = {CHECKPOINT_PAGES}; pragma cache_size = -{CACHE_KIB}"
+             pragma wal_autocheckpoint = {CHECKPOINT_PAGES}; pragma cache_size = -{CACHE_KIB}; \
+             pragma temp_store = memory"
         );
         batch(&conn, "pragma", &pragmas)?;
         Ok(conn)

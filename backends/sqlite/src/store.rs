@@ -83,8 +83,7 @@ impl SqliteStore {
     /// # Errors
     /// As [`crate::open`].
     pub async fn open_with(url: &str, limits: Limits) -> Result<Self> {
-        let origin = Origin { limits, ids: Ids::random(), clock: None };
-        Self::start(Target::parse(url)?, origin).await
+        Self::start(Target::parse(url)?, Origin { limits, ids: Ids::random(), clock: None }).await
     }
 
     pub(crate) async fn start(target: Target, origin: Origin) -> Result<Self> {
@@ -109,6 +108,7 @@ impl SqliteStore {
             clock,
             files,
             lifecycles: Mutex::new(None),
+            detour: crate::ends::Detour::default(),
         });
         if let Some(warning) = stats::library_warning(rusqlite::version_number()) {
             tracing::warn!(version = rusqlite::version(), "{warning}");
@@ -235,10 +235,8 @@ impl SqliteStore {
     }
 
     /// Hands a request to the writer, and waits for room where there is none.
-    async fn submit(&self, operation: &'static str, request: Box<dyn Request>) -> Result<()> {
-        let mut request = request;
-        let mut waited = Duration::ZERO;
-        let pause = Duration::from_millis(2);
+    async fn submit(&self, operation: &'static str, mut request: Box<dyn Request>) -> Result<()> {
+        let (mut waited, pause) = (Duration::ZERO, Duration::from_millis(2));
         loop {
             request = match self.0.writer.try_send(request) {
                 Ok(()) => return Ok(()),
@@ -264,9 +262,9 @@ impl SqliteStore {
         F: FnMut(&Joined<'_>) -> Result<T> + Send + 'static,
     {
         let shared = Arc::clone(&self.0.shared);
-        let run =
-            move |tx: &Transaction<'_>| verb(&Joined { conn: tx, shared: &shared, guarded: false });
-        self.call(operation, run).await
+        let joined =
+            move |conn: &Transaction<'_>| verb(&Joined { conn, shared: &shared, guarded: false });
+        self.call(operation, joined).await
     }
 
     /// Runs a verb that answers per item; after damage that one item met, each by itself.
@@ -334,7 +332,8 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Result<Enqueued>>> {
-        self.verb("enqueue", move |tx| tx.enqueue(&jobs)).await
+        let hashes: Vec<_> = jobs.iter().map(NewJob::request_hash).collect(); // not on the writer
+        self.verb("enqueue", move |tx| tx.enqueue_hashed(&jobs, &hashes)).await
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>> {

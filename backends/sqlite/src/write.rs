@@ -293,7 +293,7 @@ pub(crate) fn job(conn: &Connection, row: &JobRow) -> Result<()> {
     fresh(execute(conn, sql!("write_job"), values)?, "a job")
 }
 
-fn outcome(conn: &Connection, patch: &OutcomePatch) -> Result<()> {
+pub(crate) fn outcome(conn: &Connection, patch: &OutcomePatch) -> Result<()> {
     let values = params![
         patch.job.as_bytes().as_slice(),
         patch.checkpoint.as_ref().map(Json::as_str),

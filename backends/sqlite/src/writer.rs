@@ -12,7 +12,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
@@ -32,9 +32,13 @@ const GROUP_MAX: usize = 256;
 /// How often commits of other processes are looked for while somebody listens, and while nobody does.
 const LOOK: Duration = Duration::from_millis(25);
 const LOOK_IDLE: Duration = Duration::from_millis(250);
-/// After so many groups in a row the lock is left alone for a moment, so that other processes get it.
+/// After so many groups in a row the lock is left alone for a moment, so that other processes get it;
+/// after more of them where no other process has committed of late.
 const GROUPS_IN_A_ROW: u32 = 16;
+const GROUPS_ALONE: u32 = 256;
 const TURN: Duration = Duration::from_millis(1);
+/// How often the next request is looked for before the thread goes to sleep, which costs more.
+const LOOKS: u32 = 40;
 
 /// One request to the writer.
 pub(crate) trait Request: Send {
@@ -137,10 +141,9 @@ impl Writer {
     /// Serves requests until the last handle of the store is gone.
     pub(crate) fn serve(mut self) {
         let mut seen = self.foreign_commits();
-        let mut groups = 0;
+        let (mut groups, mut in_a_row) = (0, GROUPS_IN_A_ROW);
         loop {
-            let pause = if self.shared.hints.has_listeners() { LOOK } else { LOOK_IDLE };
-            match self.requests.recv_timeout(pause) {
+            match self.next() {
                 Ok(first) => {
                     let mut group = vec![first];
                     group.extend(self.requests.try_iter().take(GROUP_MAX - 1));
@@ -154,14 +157,28 @@ impl Writer {
                 }
                 Err(RecvTimeoutError::Disconnected) => return self.close(),
             }
-            if groups >= GROUPS_IN_A_ROW {
+            if groups >= in_a_row {
                 groups = 0;
                 thread::sleep(TURN);
-                self.look(&mut seen);
-            } else if groups == 0 {
-                self.look(&mut seen);
+            }
+            if groups % GROUPS_IN_A_ROW == 0 {
+                let others = self.look(&mut seen);
+                in_a_row = if others { GROUPS_IN_A_ROW } else { GROUPS_ALONE };
             }
         }
+    }
+
+    /// The next request. While they come one after the other this thread stays awake for them.
+    fn next(&self) -> std::result::Result<Box<dyn Request>, RecvTimeoutError> {
+        for _ in 0..LOOKS {
+            match self.requests.try_recv() {
+                Ok(request) => return Ok(request),
+                Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
+                Err(TryRecvError::Empty) => thread::yield_now(),
+            }
+        }
+        let pause = if self.shared.hints.has_listeners() { LOOK } else { LOOK_IDLE };
+        self.requests.recv_timeout(pause)
     }
 
     /// Closes the database before anybody is told so.
@@ -172,18 +189,21 @@ impl Writer {
         drop(self.opened);
     }
 
-    /// Wakes this process's waiters when another connection has committed.
-    fn look(&self, seen: &mut Option<i64>) {
+    /// Wakes this process's waiters when another connection has committed; whether one has.
+    fn look(&self, seen: &mut Option<i64>) -> bool {
         let now = self.foreign_commits();
-        if now != *seen && self.shared.hints.has_listeners() {
+        let others = now != *seen;
+        if others && self.shared.hints.has_listeners() {
             self.shared.hints.wake_local(HintKind::Jobs);
             self.shared.hints.wake_local(HintKind::Events);
         }
         *seen = now;
+        others
     }
 
     fn foreign_commits(&self) -> Option<i64> {
-        self.conn.query_row("pragma data_version", [], |row| row.get(0)).ok()
+        let mut look = self.conn.prepare_cached("pragma data_version").ok()?;
+        look.query_row([], |row| row.get(0)).ok()
     }
 
     fn commit(&mut self, mut group: Vec<Box<dyn Request>>) {

@@ -50,6 +50,9 @@ async fn hot_statements_walk_their_index() {
         (include_str!("../src/sql/clock_leased.sql"), "leasehold_jobs_listed (state=?"),
         (include_str!("../src/sql/clock_leased.sql"), "leasehold_events_listed (state=?"),
         (include_str!("../src/sql/stats_leased.sql"), "leasehold_jobs_listed (state=?"),
+        (include_str!("../src/sql/succeed_jobs.sql"), "leasehold_jobs USING PRIMARY KEY (id=?)"),
+        (include_str!("../src/sql/end_jobs.sql"), "leasehold_jobs USING PRIMARY KEY (id=?)"),
+        (include_str!("../src/sql/claim_jobs.sql"), "leasehold_jobs USING PRIMARY KEY (id=?)"),
         (include_str!("../src/sql/expired_events.sql"), "leasehold_events_listed (state=?"),
         (include_str!("../src/sql/event_claim_again.sql"), "leasehold_events_listed (state=?"),
         (

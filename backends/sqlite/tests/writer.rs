@@ -177,7 +177,7 @@ async fn a_damaged_row_fails_its_own_settlement_only() {
     let claims = store.claim(request).await.expect("claimed");
     let bad = claims[1].job.id;
     let conn = Connection::open(place.url()).expect("a connection");
-    let damage = "update leasehold_jobs set kind = '' where id = ?1";
+    let damage = "update leasehold_jobs set lifecycle = '' where id = ?1";
     assert_eq!(conn.execute(damage, [bad.as_bytes().as_slice()]).expect("damage"), 1);
     let done = |claim: &Claim| Settlement::new(claim.fence, Verdict::Succeed { result: None });
     let answers = store.settle(claims.iter().map(done).collect()).await.expect("answers");
