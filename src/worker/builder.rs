@@ -187,7 +187,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// Sets how many jobs run at once; 0 counts as 1.
+    /// Sets how many jobs run at once; 0 counts as 1. A job that has ended takes no slot while its end is
+    /// stored, so that up to twice as many may be leased for a moment.
     #[must_use]
     pub fn slots(mut self, slots: usize) -> Self {
         self.worker.slots = slots.max(1);
