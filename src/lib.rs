@@ -33,6 +33,7 @@
 //! - [`Worker`] runs handlers; [`Relay`] delivers the outbox to a [`Sink`]; [`Maintenance`] is the
 //!   upkeep on its own.
 //! - `periodic` (a feature) makes the ticks of cron expressions into jobs, on any number of nodes.
+//! - `vault` (a feature) keeps secrets sealed, under keys that can be replaced.
 //! - `webhook` (a feature) signs what goes out, and verifies and takes once what comes in.
 //! - [`Lifecycle`] says as data which verb moves a job from where to where.
 //!
@@ -40,6 +41,8 @@
 //! caller's transaction or behind the fence. It does not promise that code runs once, and it ends no
 //! code whose lease has ended: only what that code writes is refused.
 
+#[cfg(feature = "webhook")]
+mod breaker;
 mod clock;
 mod connect;
 mod lane;
@@ -51,6 +54,8 @@ pub mod postgres;
 pub mod relay;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "vault")]
+pub mod vault;
 #[cfg(feature = "webhook")]
 pub mod webhook;
 pub mod worker;
@@ -60,6 +65,6 @@ pub use async_trait::async_trait;
 pub use connect::connect;
 pub use leasehold_core::*;
 pub use maintenance::Maintenance;
-pub use relay::{ChannelSink, Delivery, JsonLinesSink, Relay, Sink};
+pub use relay::{ChannelSink, Delivery, JsonLinesSink, Relay, Sink, Undelivered};
 pub use tokio_util::sync::CancellationToken;
 pub use worker::{Context, Handled, HandlerError, Worker, WorkerBuilder};

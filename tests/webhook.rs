@@ -7,11 +7,18 @@
     reason = "a failed expectation is how a test fails"
 )]
 
+#[path = "webhook/crashing.rs"]
+mod crashing;
 #[path = "processes/engine.rs"]
-#[allow(dead_code, reason = "not every test has children that need the address")]
 mod engine;
+#[path = "webhook/guarding.rs"]
+mod guarding;
 #[path = "webhook/receiving.rs"]
 mod receiving;
+#[path = "webhook/sending.rs"]
+mod sending;
+#[path = "webhook/server.rs"]
+mod server;
 #[path = "webhook/signing.rs"]
 mod signing;
 #[path = "webhook/verifying.rs"]
@@ -32,6 +39,20 @@ type Story = fn(Arc<dyn Store>) -> Pin<Box<dyn Future<Output = Told>>>;
 /// What a trial runs without one.
 type Pure = fn() -> Told;
 
+/// What a trial does with a database that other processes open too.
+type Crash = fn(&Engine) -> Told;
+
+const CRASHES: [(&str, Crash); 2] = [
+    (
+        "a_sender_killed_at_any_step_loses_and_doubles_nothing",
+        crashing::a_sender_killed_at_any_step_loses_and_doubles_nothing,
+    ),
+    (
+        "a_sender_killed_while_the_receiver_answers_doubles_nothing",
+        crashing::a_sender_killed_while_the_receiver_answers_doubles_nothing,
+    ),
+];
+
 /// Names each story and boxes it.
 macro_rules! stories {
     ($($name:ident),+ $(,)?) => {
@@ -50,12 +71,15 @@ macro_rules! pure {
 pub(crate) use pure;
 
 fn main() -> ExitCode {
+    if let Some(code) = crashing::play_role() {
+        return code;
+    }
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     for (name, test) in [signing::PURE, verifying::PURE].concat() {
         trials.push(Trial::test(format!("pure::{name}"), test));
     }
-    let stories = [receiving::STORIES].concat();
+    let stories = [receiving::STORIES, sending::STORIES, guarding::STORIES].concat();
     for (name, story) in stories.iter().copied() {
         let play = move || {
             let store: Arc<dyn Store> = Arc::new(leasehold::memory::MemoryStore::new());
@@ -65,6 +89,10 @@ fn main() -> ExitCode {
     }
     for engine in Engine::all() {
         let absent = engine.is_absent() && !engine::required();
+        for (name, crash) in CRASHES {
+            let (own, name) = (engine.clone(), format!("{}::{name}", engine.name()));
+            trials.push(Trial::test(name, move || own.fresh(crash)).with_ignored_flag(absent));
+        }
         for (name, story) in stories.iter().copied() {
             let (engine, name) = (engine.clone(), format!("{}::{name}", engine.name()));
             let play =

@@ -1,5 +1,6 @@
-//! Owns the relay: takes due events from the outbox and hands each to a sink. The store keeps the
-//! order of a key; the relay refuses to know what a sink does with an event.
+//! Owns the relay: takes due events from the outbox and hands each to a sink, so that a slow one holds
+//! back no other. The store keeps the order of a key; the relay refuses to know what a sink does with
+//! an event.
 
 mod run;
 mod sink;
@@ -13,7 +14,7 @@ use leasehold_core::{Error, LeaseLength, Result, RetryPolicy, Store, Topic, Work
 
 use crate::lane::RenewAt;
 
-pub use sink::{ChannelSink, Delivery, JsonLinesSink, Sink};
+pub use sink::{ChannelSink, Delivery, JsonLinesSink, Sink, Undelivered};
 
 /// The largest batch without [`Relay::allow_large_batches`].
 const BATCH_MAX: usize = 25;

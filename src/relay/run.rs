@@ -1,16 +1,20 @@
-//! Owns the loop of a relay: claim, deliver, renew meanwhile, settle.
+//! Owns the flow of a relay: claim, deliver, renew meanwhile, settle.
 
+use std::collections::VecDeque;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use futures_util::stream::{self, StreamExt};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use leasehold_core::retry::random_unit;
 use leasehold_core::{
     ErrorKind, EventClaim, EventClaimRequest, EventFence, EventSettlement, EventVerdict, Failure,
     FailureCode, HintKind, Result, StoreExt,
 };
+use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::{Delivery, Relay, Sink};
+use super::{Delivery, Relay, Sink, Undelivered};
 use crate::clock;
 use crate::lane::{Held, Leases};
 
@@ -20,37 +24,38 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long the releases at the end of a shutdown may take.
 const RELEASE_MAX: Duration = Duration::from_secs(5);
 
+/// What has been claimed, the proof beside when it was asked for.
+type Claimed = Result<(Vec<EventClaim>, Instant)>;
+
+/// Waits for what is there; for ever where nothing is.
+async fn pending<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// How long an empty outbox is left alone: 0.5 to 1.5 s.
+fn poll_pause() -> Duration {
+    Duration::from_secs(1).mul_f64(0.5 + random_unit())
+}
+
 impl<S: Sink> Relay<S> {
-    /// Delivers until `shutdown` is cancelled; the batch in hand is finished or given back.
+    /// Delivers until `shutdown` is cancelled; what is in hand is finished or given back.
     ///
     /// # Errors
     /// `Unavailable` without a thread for renewals or when it ends; errors of the store are logged and
     /// tried again.
     pub async fn run(&self, shutdown: CancellationToken) -> Result<()> {
         let leases = Leases::start(self.store.clone(), self.renew_at)?;
-        let mut hints = self.store.hints().listen(HintKind::Events);
-        while !shutdown.is_cancelled() {
-            let tried = tokio::select! {
-                tried = self.relay_once(&leases, &shutdown) => tried,
-                error = leases.unrenewed() => return Err(error),
-                () = self.patience_over(&shutdown) => {
-                    tracing::error!("the store does not answer; what is in hand will lapse");
-                    return Ok(());
-                }
-            };
-            match tried {
-                Ok(0) => {}
-                Ok(_) => continue,
-                Err(error) => tracing::warn!(%error, "claim of events failed"),
-            }
-            let wait = Duration::from_secs(1).mul_f64(0.5 + random_unit());
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                () = hints.heard() => {}
-                () = shutdown.cancelled() => {}
+        tokio::select! {
+            ended = self.flow(&leases, &shutdown, false) => ended.map(|_| ()),
+            error = leases.unrenewed() => Err(error),
+            () = self.patience_over(&shutdown) => {
+                tracing::error!("the store does not answer; what is in hand will lapse");
+                Ok(())
             }
         }
-        Ok(())
     }
 
     /// Delivers until no event is due; gives how many were tried.
@@ -59,49 +64,84 @@ impl<S: Sink> Relay<S> {
     /// As [`Relay::run`], and those of a claim.
     pub async fn run_until_idle(&self) -> Result<usize> {
         let leases = Leases::start(self.store.clone(), self.renew_at)?;
-        let (never, mut total) = (CancellationToken::new(), 0);
+        let never = CancellationToken::new();
+        tokio::select! {
+            tried = self.flow(&leases, &never, true) => tried,
+            error = leases.unrenewed() => Err(error),
+        }
+    }
+
+    /// Keeps up to `at_once` deliveries going, and asks for more as soon as one could begin at once: a
+    /// slow delivery holds back none but those behind it in its own key.
+    async fn flow(
+        &self,
+        leases: &InHand,
+        shutdown: &CancellationToken,
+        until_idle: bool,
+    ) -> Result<usize> {
+        let mut hints = self.store.hints().listen(HintKind::Events);
+        let (mut flights, mut claimed) = (FuturesUnordered::new(), VecDeque::new());
+        let (mut tried, mut stopping) = (0, shutdown.is_cancelled());
+        let mut asking: Option<BoxFuture<'_, Claimed>> = None;
+        let mut rest: Option<Pin<Box<Sleep>>> = None;
         loop {
-            let tried = tokio::select! {
-                tried = self.relay_once(&leases, &never) => tried?,
-                error = leases.unrenewed() => return Err(error),
-            };
-            match tried {
-                0 => return Ok(total),
-                tried => total += tried,
+            while (stopping || flights.len() < self.at_once)
+                && let Some((claim, lost)) = claimed.pop_front()
+            {
+                flights.push(self.relay_one(leases, claim, lost, shutdown));
+            }
+            let is_free = claimed.is_empty() && flights.len() < self.at_once;
+            if is_free && asking.is_none() && rest.is_none() && !stopping {
+                asking = Some(Box::pin(self.claim()));
+            }
+            if stopping && asking.is_none() && flights.is_empty() {
+                return Ok(tried);
+            }
+            tokio::select! {
+                answer = pending(&mut asking) => {
+                    asking = None;
+                    let (claims, sent) = match answer {
+                        Ok(answer) => answer,
+                        Err(error) if until_idle => return Err(error),
+                        Err(error) => {
+                            tracing::warn!(%error, "claim of events failed");
+                            (Vec::new(), clock::now())
+                        }
+                    };
+                    if claims.is_empty() && until_idle && flights.is_empty() {
+                        return Ok(tried);
+                    }
+                    if claims.is_empty() {
+                        rest = Some(Box::pin(tokio::time::sleep(poll_pause())));
+                    }
+                    tried += claims.len();
+                    claimed.extend(claims.into_iter().map(|claim| self.hold(leases, claim, sent)));
+                }
+                Some(()) = flights.next() => rest = None,
+                () = pending(&mut rest) => rest = None,
+                () = hints.heard(), if rest.is_some() => rest = None,
+                () = shutdown.cancelled(), if !stopping => stopping = true,
             }
         }
     }
 
-    /// Claims one batch and tries each of its events; gives how many they were.
-    pub(super) async fn relay_once(
+    /// Begins to renew a claim, also while it waits behind slow deliveries.
+    fn hold(
         &self,
         leases: &InHand,
-        shutdown: &CancellationToken,
-    ) -> Result<usize> {
-        let (claims, sent) = self.claim().await?;
-        let tried = claims.len();
-        // The whole batch is renewed, also what still waits behind slow deliveries.
-        let begin = |claim: EventClaim| {
-            let (fence, ends) = (claim.fence, sent + claim.remaining);
-            let nobody = CancellationToken::new();
-            let lease = Held::new(fence, ends, self.lease.as_duration(), nobody);
-            let lost = lease.lost();
-            leases.add(lease);
-            (claim, lost)
-        };
-        let claims: Vec<_> = claims.into_iter().map(begin).collect();
-        let relay = |(claim, lost): (EventClaim, CancellationToken)| async move {
-            let fence = claim.fence;
-            self.relay_one(leases, claim, lost, shutdown).await;
-            leases.remove(&fence);
-        };
-        stream::iter(claims).for_each_concurrent(self.at_once, relay).await;
-        Ok(tried)
+        claim: EventClaim,
+        sent: Instant,
+    ) -> (EventClaim, CancellationToken) {
+        let (ends, nobody) = (sent + claim.remaining, CancellationToken::new());
+        let lease = Held::new(claim.fence, ends, self.lease.as_duration(), nobody);
+        let lost = lease.lost();
+        leases.add(lease);
+        (claim, lost)
     }
 
     /// Claims a batch, and when that was asked; after a lost reply the very same request goes again, so
     /// that nothing stays leased to nobody.
-    async fn claim(&self) -> Result<(Vec<EventClaim>, Instant)> {
+    async fn claim(&self) -> Claimed {
         let mut request = EventClaimRequest::new(self.id).limit(self.batch).lease(self.lease);
         request.topics.clone_from(&self.topics);
         let patience = clock::now() + self.lease.as_duration();
@@ -126,6 +166,18 @@ impl<S: Sink> Relay<S> {
         lost: CancellationToken,
         shutdown: &CancellationToken,
     ) {
+        let fence = claim.fence;
+        self.try_one(leases, claim, lost, shutdown).await;
+        leases.remove(&fence);
+    }
+
+    async fn try_one(
+        &self,
+        leases: &InHand,
+        claim: EventClaim,
+        lost: CancellationToken,
+        shutdown: &CancellationToken,
+    ) {
         let (fence, attempt) = (claim.fence, claim.attempt);
         let release = EventVerdict::Release { delay: None };
         let Some(ends) = leases.ends(&fence) else { return };
@@ -141,14 +193,16 @@ impl<S: Sink> Relay<S> {
         };
         let verdict = match answer {
             Ok(()) => EventVerdict::Delivered,
-            Err(failure) => self.failed(attempt, failure),
+            Err(Undelivered::Failed(failure)) => self.failed(attempt, failure),
+            Err(Undelivered::Later(wait)) => EventVerdict::Release { delay: Some(wait) },
         };
         self.settle(leases, fence, verdict).await;
     }
 
     /// The store ends what is not retryable or has no budget; only the relay knows of idempotence.
     fn failed(&self, attempt: u32, failure: Failure) -> EventVerdict {
-        if failure.class().retries_need_idempotence() && !self.idempotent {
+        let is_idempotent = self.idempotent || self.sink.is_idempotent();
+        if failure.class().retries_need_idempotence() && !is_idempotent {
             return EventVerdict::DeadLetter { failure };
         }
         let delay = Some(self.retry.delay(attempt, &failure, random_unit()));
@@ -165,11 +219,11 @@ impl<S: Sink> Relay<S> {
         tokio::time::sleep(self.grace).await;
     }
 
-    async fn deliver(&self, delivery: &Delivery) -> Result<(), Failure> {
+    async fn deliver(&self, delivery: &Delivery) -> Result<(), Undelivered> {
         let caught = std::panic::AssertUnwindSafe(self.sink.deliver(delivery));
         match futures_util::FutureExt::catch_unwind(caught).await {
             Ok(answer) => answer,
-            Err(_) => Err(Failure::new(FailureCode::Panic, "the sink panicked")),
+            Err(_) => Err(Failure::new(FailureCode::Panic, "the sink panicked").into()),
         }
     }
 

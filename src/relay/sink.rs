@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{EventClaim, EventId, Failure, FailureCode, Json, Ordering, Topic};
@@ -46,16 +47,31 @@ impl Delivery {
     }
 }
 
+/// Why an event is not delivered, for now or for good.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Undelivered {
+    /// The attempt failed; its class says whether another may succeed.
+    Failed(Failure),
+    /// It was not tried, and has to wait so long; that costs no attempt.
+    Later(Duration),
+}
+
+impl From<Failure> for Undelivered {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
 /// Takes events; `Ok` says that the event is safe on the other side.
 ///
 /// ```
-/// use leasehold::{Delivery, Failure, Sink, async_trait};
+/// use leasehold::{Delivery, Sink, Undelivered, async_trait};
 ///
 /// struct Printer;
 ///
 /// #[async_trait]
 /// impl Sink for Printer {
-///     async fn deliver(&self, event: &Delivery) -> Result<(), Failure> {
+///     async fn deliver(&self, event: &Delivery) -> Result<(), Undelivered> {
 ///         println!("{} {}", event.topic, event.payload.as_str());
 ///         Ok(())
 ///     }
@@ -66,8 +82,13 @@ pub trait Sink: Send + Sync + 'static {
     /// Delivers one event.
     ///
     /// # Errors
-    /// The failure; its class says whether another attempt may succeed.
-    async fn deliver(&self, event: &Delivery) -> Result<(), Failure>;
+    /// The failure, or how long the event has to wait without having been tried.
+    async fn deliver(&self, event: &Delivery) -> Result<(), Undelivered>;
+
+    /// Whether an event seen twice does no harm there: then conflicts are tried again.
+    fn is_idempotent(&self) -> bool {
+        false
+    }
 }
 
 /// Sends events into a channel of this process.
@@ -84,9 +105,10 @@ impl ChannelSink {
 
 #[async_trait]
 impl Sink for ChannelSink {
-    async fn deliver(&self, event: &Delivery) -> Result<(), Failure> {
+    async fn deliver(&self, event: &Delivery) -> Result<(), Undelivered> {
         let gone = |_| Failure::new(FailureCode::ConnectionReset, "the receiver is gone");
-        self.0.send(event.clone()).await.map_err(gone)
+        self.0.send(event.clone()).await.map_err(gone)?;
+        Ok(())
     }
 }
 
@@ -117,14 +139,15 @@ impl JsonLinesSink {
 
 #[async_trait]
 impl Sink for JsonLinesSink {
-    async fn deliver(&self, event: &Delivery) -> Result<(), Failure> {
+    async fn deliver(&self, event: &Delivery) -> Result<(), Undelivered> {
         let failed = |error: &dyn fmt::Display| {
             Failure::new(FailureCode::UpstreamError, format!("line not written: {error}"))
         };
         let line = json_line(event);
         let mut out = self.0.lock().await;
         out.write_all(line.as_bytes()).await.map_err(|error| failed(&error))?;
-        out.flush().await.map_err(|error| failed(&error))
+        out.flush().await.map_err(|error| failed(&error))?;
+        Ok(())
     }
 }
 

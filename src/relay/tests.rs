@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    ErrorKind, EventVerdict, Failure, FailureCode, Json, LeaseLength, NewEvent, Topic,
+    ErrorKind, EventVerdict, Failure, FailureCode, HintKind, Json, LeaseLength, NewEvent, Store,
+    Topic,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{ChannelSink, Delivery, JsonLinesSink, Relay, Sink};
+use super::{ChannelSink, Delivery, JsonLinesSink, Relay, Sink, Undelivered};
 use crate::worker::tests::fake::{Fake, Renewing};
 
 fn event(payload: &str) -> NewEvent {
@@ -33,21 +34,28 @@ struct Slow {
     sleeps: Duration,
     now: AtomicUsize,
     most: Arc<AtomicUsize>,
+    idempotent: bool,
 }
 
 #[async_trait]
 impl Sink for Slow {
-    async fn deliver(&self, event: &Delivery) -> Result<(), Failure> {
+    async fn deliver(&self, event: &Delivery) -> Result<(), Undelivered> {
         let now = self.now.fetch_add(1, Memory::SeqCst) + 1;
         self.most.fetch_max(now, Memory::SeqCst);
-        tokio::time::sleep(self.sleeps).await;
+        let is_slow = event.payload.as_str() == "\"slow\"";
+        tokio::time::sleep(if is_slow { Duration::from_secs(60) } else { self.sleeps }).await;
         self.now.fetch_sub(1, Memory::SeqCst);
         match event.payload.as_str() {
-            "\"fail\"" => Err(Failure::new(FailureCode::UpstreamUnavailable, "later")),
+            "\"fail\"" => Err(Failure::new(FailureCode::UpstreamUnavailable, "later").into()),
+            "\"later\"" => Err(Undelivered::Later(Duration::from_secs(7))),
             "\"panic\"" => panic!("boom"),
-            "\"taken\"" => Err(Failure::new(FailureCode::VersionConflict, "taken")),
+            "\"taken\"" => Err(Failure::new(FailureCode::VersionConflict, "taken").into()),
             _ => Ok(()),
         }
+    }
+
+    fn is_idempotent(&self) -> bool {
+        self.idempotent
     }
 }
 
@@ -93,15 +101,52 @@ async fn a_failed_or_panicking_sink_is_a_failed_attempt() {
 /// Proves: RT-1
 #[tokio::test]
 async fn a_conflict_of_the_sink_is_tried_again_only_where_idempotent() {
-    let fake = fake([event("\"taken\""), event("\"taken\"")]);
-    let relay = || Relay::new(Arc::new(fake.clone()), Slow::default()).batch(1).unwrap();
-    let shutdown = CancellationToken::new();
-    let leases = crate::lane::Leases::start(relay().store, relay().renew_at).unwrap();
-    relay().relay_once(&leases, &shutdown).await.unwrap();
-    relay().idempotent().relay_once(&leases, &shutdown).await.unwrap();
-    let [first, second] = &verdicts(&fake)[..] else { panic!("{:?}", verdicts(&fake)) };
-    assert!(matches!(first, EventVerdict::DeadLetter { .. }), "{first:?}");
-    assert!(matches!(second, EventVerdict::Retry { delay: Some(_), .. }), "{second:?}");
+    for (idempotent, sink, again) in
+        [(false, false, false), (true, false, true), (false, true, true)]
+    {
+        let fake = fake([event("\"taken\"")]);
+        let sink = Slow { idempotent: sink, ..Slow::default() };
+        let relay = Relay::new(Arc::new(fake.clone()), sink);
+        let relay = if idempotent { relay.idempotent() } else { relay };
+        relay.run_until_idle().await.unwrap();
+        let [verdict] = &verdicts(&fake)[..] else { panic!("{:?}", verdicts(&fake)) };
+        match again {
+            true => assert!(matches!(verdict, EventVerdict::Retry { delay: Some(_), .. })),
+            false => assert!(matches!(verdict, EventVerdict::DeadLetter { .. })),
+        }
+    }
+}
+
+/// Proves: WH-7
+#[tokio::test]
+async fn an_event_that_has_to_wait_is_given_back_uncounted() {
+    let fake = fake([event("\"later\""), event("1")]);
+    Relay::new(Arc::new(fake.clone()), Slow::default()).run_until_idle().await.unwrap();
+    let later = EventVerdict::Release { delay: Some(Duration::from_secs(7)) };
+    assert!(verdicts(&fake).contains(&later), "{:?}", verdicts(&fake));
+}
+
+/// Proves: TX-5
+#[tokio::test]
+async fn slow_deliveries_hold_back_no_other_while_one_slot_is_free() {
+    let fake = fake((0..4).map(|_| event("\"slow\"")));
+    let (relay, stop) =
+        (Relay::new(Arc::new(fake.clone()), Slow::default()), CancellationToken::new());
+    let later = async {
+        for n in 0..20 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            fake.script(|script| script.events.extend([event(&n.to_string())]));
+            fake.hints().send(HintKind::Events);
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let done = verdicts(&fake).len();
+        stop.cancel();
+        done
+    };
+    let relay = relay.grace(Duration::ZERO);
+    let (ended, done) = tokio::join!(relay.run(stop.clone()), later);
+    ended.unwrap();
+    assert_eq!(done, 20, "all but the slow four");
 }
 
 /// Proves: TX-4, GLO-2

@@ -1,26 +1,41 @@
-//! Owns signed webhooks: how an event is signed, and how a receiver verifies and takes it once.
-//! Refuses to know what an event means.
+//! Owns signed webhooks: how an event is signed and sent, and how a receiver verifies and takes it
+//! once. Refuses to know what an event means.
+//!
+//! [`WebhookSink`] is where a [`Relay`](crate::Relay) delivers to; its endpoints are documents of the
+//! store ([`Endpoints`]), and so is the record of every attempt ([`attempts`]).
 //!
 //! The receiver's order is: sizes, signature, age ([`Verifier::verify`], which touches no store), and
 //! then nonce and event id together with the jobs that the event asks for ([`accept`], one
 //! transaction). `docs/webhooks.md` tells the whole.
 
+mod address;
+mod attempt;
+mod client;
+mod connect;
+mod endpoint;
+mod gate;
 mod key;
 #[cfg(feature = "http")]
 mod receive;
 mod refusal;
 mod scheme;
 mod sign;
+mod sink;
+mod target;
 mod verify;
 
 use leasehold_core::{NewJob, Records, Result};
 
+pub use attempt::{Attempt, attempts};
+pub use endpoint::{Endpoint, EndpointStatus, Endpoints};
 pub use key::{Key, Keys};
 #[cfg(feature = "http")]
 pub use receive::{Receiver, Refused, Signed};
 pub use refusal::Refusal;
 pub use scheme::Scheme;
 pub use sign::Signer;
+pub use sink::{ByTopic, Route, SignFor, SinkBuilder, WebhookSink};
+pub use target::{Resolve, Targets};
 pub use verify::{Accepted, Verified, Verifier, accepted};
 
 /// Takes a verified request once: its nonce and its event's id are kept, and its jobs enqueued, in

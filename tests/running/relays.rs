@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use leasehold::{
     CancellationToken, Context, Delivery, EventFilter, EventState, Failure, FailureCode, Found,
     Handled, Json, LeaseLength, NewEvent, OrderKey, Ordering, Paging, Query, Relay, RetryPolicy,
-    Sink, Store, StoreExt, Topic,
+    Sink, Store, StoreExt, Topic, Undelivered,
 };
 
 use crate::{Told, add, job, kind, stories, worker};
@@ -33,13 +33,13 @@ impl Notes {
 
 #[async_trait]
 impl Sink for Notes {
-    async fn deliver(&self, event: &Delivery) -> Result<(), Failure> {
+    async fn deliver(&self, event: &Delivery) -> Result<(), Undelivered> {
         let payload = event.payload.as_str().trim_matches('"').to_owned();
         match payload.as_str() {
             "once" if event.attempt == 1 => {
-                return Err(Failure::new(FailureCode::UpstreamUnavailable, "later"));
+                return Err(Failure::new(FailureCode::UpstreamUnavailable, "later").into());
             }
-            "never" => return Err(Failure::new(FailureCode::PayloadInvalid, "never")),
+            "never" => return Err(Failure::new(FailureCode::PayloadInvalid, "never").into()),
             "slow" => tokio::time::sleep(Duration::from_millis(1_700)).await,
             _ => {}
         }

@@ -1,0 +1,141 @@
+//! Owns one request to an endpoint: a single total time-out, no redirects, and of the answer no more
+//! than its status, its `Retry-After` and the beginning of its body.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::RETRY_AFTER;
+use hyper::{Request, Response, Uri};
+use hyper_util::client::legacy::Client as Pool;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use leasehold_core::failure::retry_after;
+use leasehold_core::{Error, Failure, FailureCode, Result};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
+
+use super::connect::{Connector, Unresolved};
+use super::target::{Blocked, Resolver, Targets};
+
+/// How much of an answer's body is read and kept, in bytes.
+const EXCERPT_BYTES_MAX: usize = 1024;
+/// How long the beginning of a body is waited for; the status has decided by then.
+const EXCERPT_WAIT: Duration = Duration::from_secs(1);
+/// The most that an answer's head may take, in bytes.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// What an endpoint answered.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) excerpt: Vec<u8>,
+}
+
+/// Sends requests over one pool of connections.
+#[derive(Clone)]
+pub(super) struct Client {
+    pool: Pool<Connector, Full<Bytes>>,
+    timeout: Duration,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}
+
+/// A client's certificates: those that it trusts.
+pub(super) fn tls(roots: RootCertStore) -> Result<TlsConnector> {
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::invalid("build webhook sink", "no TLS").with_source(error))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+impl Client {
+    pub(super) fn new(
+        targets: Targets,
+        resolver: Resolver,
+        tls: TlsConnector,
+        timeout: Duration,
+    ) -> Self {
+        let connector = Connector { targets: Arc::new(targets), resolver, tls };
+        let pool = Pool::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(30))
+            .pool_max_idle_per_host(2)
+            .retry_canceled_requests(false)
+            .http1_max_buf_size(HEAD_BYTES_MAX)
+            .build(connector);
+        Self { pool, timeout }
+    }
+
+    /// Posts a body; whatever status comes is an answer.
+    ///
+    /// # Errors
+    /// The failure when none came.
+    pub(super) async fn post(
+        &self,
+        url: &Uri,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Result<Answer, Failure> {
+        let mut request = Request::post(url);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(Bytes::copy_from_slice(body))).map_err(|error| {
+            Failure::new(FailureCode::ConfigInvalid, format!("no request: {error}"))
+        })?;
+        let heard = tokio::time::timeout(self.timeout, self.pool.request(request)).await;
+        let late = |_| Failure::new(FailureCode::NetworkTimeout, "no answer in time");
+        let response = heard.map_err(late)?.map_err(|error| unheard(&error))?;
+        let asked = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after =
+            asked.zip(super::now().ok()).and_then(|(text, now)| retry_after(text, now));
+        let status = response.status().as_u16();
+        Ok(Answer { status, retry_after, excerpt: excerpt(response).await })
+    }
+}
+
+/// The beginning of a body. The rest is not read: the connection ends with it.
+async fn excerpt(response: Response<Incoming>) -> Vec<u8> {
+    let (mut body, mut bytes) = (response.into_body(), Vec::new());
+    let read = async {
+        while bytes.len() < EXCERPT_BYTES_MAX
+            && let Some(Ok(frame)) = body.frame().await
+        {
+            let data = frame.data_ref().map_or(&[][..], |data| data);
+            let room = EXCERPT_BYTES_MAX - bytes.len();
+            bytes.extend(data.iter().take(room));
+        }
+    };
+    let _the_status_counts = tokio::time::timeout(EXCERPT_WAIT, read).await;
+    bytes
+}
+
+/// Why no answer came, by what lies at the bottom of it.
+fn unheard(error: &hyper_util::client::legacy::Error) -> Failure {
+    let mut code = if error.is_connect() {
+        FailureCode::ConnectionRefused
+    } else {
+        FailureCode::ConnectionReset
+    };
+    let mut why = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        why = inner.to_string();
+        if inner.is::<Blocked>() {
+            code = FailureCode::PolicyRejected;
+        } else if inner.is::<Unresolved>() {
+            code = FailureCode::DnsFailed;
+        }
+        cause = inner.source();
+    }
+    Failure::new(code, why)
+}
