@@ -509,6 +509,79 @@ begin
 end
 $$;
 
+-- An enqueue that is a transaction by itself, for the store's own: jobs that are alike but for id and payload,
+-- due at once, that name neither key, subject, trace nor partition. Tells whether it did so; it writes
+-- nothing where the queue is not there yet, an id is taken, the ids' times do not fit the clock
+-- (`in_from` to `in_until`), or a newer revision of the lifecycle is registered.
+create function leasehold.put_jobs(
+  in_lock text, in_ids uuid[], in_payloads text[], in_hashes bytea[], in_queue text, in_kind text,
+  in_lifecycle text, in_revision bigint, in_priority smallint, in_log boolean, in_attempts bigint,
+  in_from timestamptz, in_until timestamptz, in_now timestamptz
+)
+returns boolean
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  now_at timestamptz;
+  written bigint;
+  marked boolean;
+begin
+  -- First, so that the statement after it sees each rise of the low-water marks.
+  if not pg_try_advisory_xact_lock_shared(hashtextextended(in_lock, 0)) then
+    return false;
+  end if;
+  now_at := coalesce(in_now, clock_timestamp());
+  if now_at < in_from or now_at >= in_until then
+    return false;
+  end if;
+  -- Fresh ids lie beyond all others, so that a look at the next id there is tells that there is nothing.
+  with put as (
+    insert into leasehold.jobs (
+      id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log, attempts,
+      attempts_max, executions, claim_version, step, cancel_requested, transition_seq, event_seq,
+      created_at, updated_at, payload, hash, scope
+    )
+    select v.id, in_queue, in_kind, in_lifecycle, in_revision, 'waiting', 0, in_priority, now_at, false,
+      false, coalesce(q.log, in_log), 0, in_attempts, 0, 0, 0, false, 0, 0, now_at, now_at, v.payload,
+      v.hash, ''
+    from leasehold.queues q
+      cross join unnest(in_ids, in_payloads, in_hashes) as v (id, payload, hash)
+    where q.name = in_queue
+      and in_revision = (
+        select l.revision from leasehold.lifecycles l where l.name = in_lifecycle
+        order by l.revision desc limit 1
+      )
+      and case
+          when in_ids[cardinality(in_ids)] >= (
+            select j.id from leasehold.jobs j where j.id >= in_ids[1] order by j.id limit 1
+          ) then not exists (select 1 from leasehold.jobs j where j.id = any(in_ids))
+          else true
+        end
+      and case
+          when in_ids[cardinality(in_ids)] >= (
+            select t.job_id from leasehold.tombstones t where t.job_id >= in_ids[1]
+            order by t.job_id limit 1
+          ) then not exists (select 1 from leasehold.tombstones t where t.job_id = any(in_ids))
+          else true
+        end
+    returning 1
+  )
+  select count(*), exists (
+      select 1
+      from leasehold.low_water low
+      where low.queue = in_queue and low.priority = in_priority and low.run_at <= now_at
+    )
+  into written, marked
+  from put;
+  if written > 0 and not marked then
+    insert into leasehold.low_water (queue, priority, run_at)
+    values (in_queue, in_priority, now_at);
+  end if;
+  return written > 0;
+end
+$$;
+
 -- Whether a document has no repeated names and at most so many levels.
 create function leasehold.json_fits(document json, levels integer) returns boolean
 language plpgsql immutable

@@ -26,7 +26,7 @@ use proofs::{CONTRACT, by_id, cells, is_id, rows, ticked};
 use tree::{File, files, read, root, take_apart};
 
 const RUST_LINES_MAX: usize = 400;
-const SQL_LINES_MAX: usize = 60;
+const SQL_LINES_MAX: usize = 95;
 const README_LINES_MAX: usize = 220;
 
 /// Names that say nothing about what a file is for.

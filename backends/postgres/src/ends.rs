@@ -59,6 +59,15 @@ pub(crate) async fn write<'r>(
     Ok(others)
 }
 
+/// How a row ended now that is otherwise what was locked.
+pub(crate) fn alike(
+    row: &JobRow,
+    before: Option<&JobRow>,
+    now: Timestamp,
+) -> Option<(State, VerdictKind)> {
+    plain_end(row, before, now).map(|verdict| (row.state, verdict))
+}
+
 /// The verdict of a row that ended now and is otherwise what was locked.
 fn plain_end(row: &JobRow, before: Option<&JobRow>, now: Timestamp) -> Option<VerdictKind> {
     let before = before.filter(|before| before.state == State::Leased)?;

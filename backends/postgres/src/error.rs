@@ -114,6 +114,14 @@ pub(crate) fn commit(error: tokio_postgres::Error) -> Error {
     }
 }
 
+/// What the error of a statement is that is a transaction by itself.
+pub(crate) fn alone(error: tokio_postgres::Error) -> Error {
+    if error.code() == Some(&tokio_postgres::error::SqlState::UNIQUE_VIOLATION) {
+        return insert(error);
+    }
+    commit(error)
+}
+
 /// What an error of the pool is.
 pub(crate) fn pool(error: PoolError) -> Error {
     match error {

@@ -112,7 +112,7 @@ impl PostgresStore {
         let limits = &self.shared().limits;
         let fits = |job: &NewJob| goes_with_others(job) && job.check(limits).is_ok();
         if jobs.len() > CALL_MAX || !jobs.iter().all(fits) {
-            return self.run(Lane::Shared, &*jobs).await;
+            return self.add(&jobs).await;
         }
         let told = {
             let mut waiting = self.line().lock();
@@ -126,12 +126,20 @@ impl PostgresStore {
             }
         };
         let Some(told) = told else {
-            return Place(self.clone()).while_running(self.run(Lane::Shared, &*jobs)).await;
+            return Place(self.clone()).while_running(self.add(&jobs)).await;
         };
         told.await.unwrap_or_else(|_| {
             let why = "the transaction was dropped; repeat the call";
             Err(Error::new(ErrorKind::OutcomeUnknown, "enqueue", why))
         })
+    }
+
+    /// Enqueues in one transaction.
+    async fn add(&self, jobs: &[NewJob]) -> Answers {
+        match self.put(jobs).await? {
+            Some(answers) => Ok(answers),
+            None => self.run(Lane::Shared, jobs).await,
+        }
     }
 
     /// Runs a group; leaving its place has the next one run.
@@ -141,7 +149,7 @@ impl PostgresStore {
 
     async fn enqueue_all(&self, calls: Vec<Call>) {
         let jobs: Vec<NewJob> = calls.iter().flat_map(|call| call.jobs.iter().cloned()).collect();
-        match self.run(Lane::Shared, &*jobs).await {
+        match self.add(&jobs).await {
             Ok(answers) => {
                 let mut answers = answers.into_iter();
                 for call in calls {
@@ -161,7 +169,7 @@ impl PostgresStore {
         let (kind, why, error) = (error.kind(), error.message().to_owned(), Arc::new(error));
         for call in calls {
             let answer = if own {
-                self.run(Lane::Shared, &*call.jobs).await
+                self.add(&call.jobs).await
             } else {
                 Err(Error::new(kind, "enqueue", why.clone()).with_source(Arc::clone(&error)))
             };

@@ -50,6 +50,7 @@ mod open;
 mod own;
 mod pool;
 mod prune;
+mod quick;
 mod records;
 mod row;
 mod schema;

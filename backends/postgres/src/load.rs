@@ -20,10 +20,14 @@ use tokio_postgres::Row;
 
 use crate::bind::Params;
 use crate::error::corrupt;
+use crate::quick::Plain;
 use crate::row::Columns;
 use crate::schema::Schema;
 use crate::statement::{Db, Sql, sql};
 use crate::subject;
+
+/// What tells one set of registered lifecycles from another, they, and what the quick ways need of them.
+type Registered = (String, Arc<Lifecycles>, Arc<Plain>);
 
 /// What every connection of one store shares.
 #[derive(Debug)]
@@ -34,10 +38,16 @@ pub(crate) struct Shared {
     pub(crate) schema: Arc<Schema>,
     #[cfg(feature = "lab")]
     pub(crate) clock: Option<ManualClock>,
-    pub(crate) lifecycles: Mutex<Option<(String, Arc<Lifecycles>)>>,
+    pub(crate) lifecycles: Mutex<Option<Registered>>,
 }
 
 impl Shared {
+    /// The lifecycles as they were known last; others may be registered by now.
+    pub(crate) fn known_lifecycles(&self) -> Option<(Arc<Lifecycles>, Arc<Plain>)> {
+        let known = self.lifecycles.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().map(|(_, all, plain)| (Arc::clone(all), Arc::clone(plain)))
+    }
+
     /// The time in tests; the server's counts where it is `None`.
     pub(crate) fn manual_now(&self) -> Option<Timestamp> {
         #[cfg(feature = "lab")]
@@ -197,7 +207,7 @@ pub(crate) async fn lifecycles(db: &Db<'_>, shared: &Shared) -> Result<Arc<Lifec
 /// The lifecycles of a stamp.
 async fn lifecycles_of(db: &Db<'_>, shared: &Shared, stamp: String) -> Result<Arc<Lifecycles>> {
     let cached = || shared.lifecycles.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((known, parsed)) = &*cached()
+    if let Some((known, parsed, _)) = &*cached()
         && *known == stamp
     {
         return Ok(Arc::clone(parsed));
@@ -205,7 +215,8 @@ async fn lifecycles_of(db: &Db<'_>, shared: &Shared, stamp: String) -> Result<Ar
     let texts: Vec<String> =
         db.rows(sql!("load_lifecycles"), Params::new(), |row| Columns::of(row).raw()).await?;
     let parsed = Arc::new(Lifecycles::from_stored(texts.iter().map(String::as_str))?);
-    *cached() = Some((stamp, Arc::clone(&parsed)));
+    let plain = Arc::new(Plain::of(&parsed));
+    *cached() = Some((stamp, Arc::clone(&parsed), plain));
     Ok(parsed)
 }
 

@@ -98,6 +98,13 @@ pub(crate) fn only_statement(rows: &[New]) -> Option<(Sql, Params)> {
     }
 }
 
+/// A row like all of some, where they are alike and name nothing.
+pub(crate) fn all_alike(rows: &[New]) -> Option<&JobRow> {
+    let (like, _) = rows.first()?;
+    let same = |new: &New| is_plain(&new.0) && is_bare(new) && alike(like, &new.0);
+    rows.iter().all(same).then_some(like)
+}
+
 async fn same(db: &Db<'_>, rows: &[&New]) -> Result<()> {
     match statement(rows) {
         Some((sql, values)) => db.insert(sql, values).await,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use deadpool_postgres::Client;
 use futures_util::FutureExt;
 use futures_util::future::join;
-use leasehold_core::{ErrorKind, Result};
+use leasehold_core::{Error, ErrorKind, Result};
 
 use crate::error::{self, engine};
 use crate::pool::SETTINGS;
@@ -74,6 +74,24 @@ impl<'c> Own<'c> {
             // Then nobody knows, whatever became of the other replies.
             Err(error) if error.kind() == ErrorKind::OutcomeUnknown => Err(error),
             ended => written.and(ended),
+        }
+    }
+
+    /// Sends a whole transaction at once, on the terms of [`Self::commit_along`].
+    pub(crate) async fn at_once<T>(self, writes: impl Future<Output = Result<T>>) -> Result<T> {
+        let mut answer = None;
+        let kept = async {
+            answer = Some(writes.await?);
+            Ok(())
+        };
+        let (begun, ended) = join(self.begin(), self.commit_along(kept)).await;
+        match ended {
+            Err(error) if error.kind() == ErrorKind::OutcomeUnknown => Err(error),
+            ended => {
+                begun.and(ended)?;
+                let none = || Error::new(ErrorKind::Corrupt, "transaction", "it gave no answer");
+                answer.ok_or_else(none)
+            }
         }
     }
 

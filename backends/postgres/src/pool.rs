@@ -27,7 +27,8 @@ const BEATING: usize = 1;
 /// which then costs more than the statement.
 pub(crate) const SETTINGS: &str = "set local lock_timeout = '30s'; set local jit = off";
 /// The same for a connection that is the store's alone.
-const LASTING: &str = "set lock_timeout = '30s'; set jit = off";
+const LASTING: &str = "set lock_timeout = '30s'; set jit = off; \
+     set default_transaction_isolation = 'read committed'";
 
 /// What a single connection hears from its server; it works only while this is polled.
 pub(crate) type Messages =

@@ -19,7 +19,10 @@ pub(crate) struct Sql {
 /// Names the statement of a file under `sql/`.
 macro_rules! sql {
     ($name:literal) => {
-        $crate::statement::Sql { name: $name, text: include_str!(concat!("sql/", $name, ".sql")) }
+        $crate::statement::Sql {
+            name: $name,
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sql/", $name, ".sql")),
+        }
     };
 }
 pub(crate) use sql;
@@ -132,9 +135,29 @@ impl<'a> Db<'a> {
         params: Params,
         read: impl FnMut(&Row) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let text = self.schema.statement(sql.name, sql.text);
         let step = self.step(sql.name).await.map_err(engine)?;
-        let found = match self.on {
+        let found = self.query(sql, &params).await;
+        end(step);
+        found.map_err(engine)?.iter().map(read).collect()
+    }
+
+    /// Runs a statement that is a transaction by itself, to its last row: its reply is the commit's.
+    pub(crate) async fn alone<T>(
+        &self,
+        sql: Sql,
+        params: Params,
+        read: impl FnMut(&Row) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.prepare(sql, &params).await?;
+        let step = self.step(sql.name).await.map_err(engine)?;
+        let found = self.query(sql, &params).await;
+        end(step);
+        found.map_err(error::alone)?.iter().map(read).collect()
+    }
+
+    async fn query(&self, sql: Sql, params: &Params) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let text = self.schema.statement(sql.name, sql.text);
+        match self.on {
             On::Caller(tx) => tx.query_typed(&text, &params.typed()).await,
             On::Plain(client) => client.query_typed(&text, &params.typed()).await,
             On::Pooled(client) => client.query_typed(&text, &params.typed()).await,
@@ -142,9 +165,7 @@ impl<'a> Db<'a> {
                 Ok(prepared) => tx.query(&prepared, &params.values()).await,
                 Err(error) => Err(error),
             },
-        };
-        end(step);
-        found.map_err(engine)?.iter().map(read).collect()
+        }
     }
 
     /// Runs a statement of at most one row.

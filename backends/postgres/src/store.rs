@@ -191,7 +191,7 @@ impl PostgresStore {
     }
 
     /// Runs a verb that answers per item; after damage that one item met, each by itself.
-    async fn items<I, T>(&self, items: &[I]) -> Result<Vec<Result<T>>>
+    pub(crate) async fn items<I, T>(&self, items: &[I]) -> Result<Vec<Result<T>>>
     where
         [I]: Verb<Answer = Vec<Result<T>>>,
     {
@@ -207,6 +207,16 @@ impl PostgresStore {
             }
         }
         Ok(answers)
+    }
+
+    /// Whether nothing of a session may be relied on.
+    pub(crate) fn behind_pooler(&self) -> bool {
+        self.0.target.behind_pooler
+    }
+
+    /// Takes a connection of a lane.
+    pub(crate) async fn connection(&self, lane: Lane) -> Result<Client> {
+        self.0.pools.take(lane).await
     }
 
     /// Takes a connection for a read.
@@ -240,7 +250,10 @@ impl Store for PostgresStore {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>> {
-        let claims = self.run(Lane::Shared, &request).await?;
+        let claims = match self.take(&request).await? {
+            Some(claims) => claims,
+            None => self.run(Lane::Shared, &request).await?,
+        };
         self.keep_marks(&request.queues, &claims);
         Ok(claims)
     }
@@ -254,7 +267,7 @@ impl Store for PostgresStore {
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Result<Settled>>> {
-        self.items(&settlements).await
+        self.end(&settlements).await
     }
 
     async fn reclaim(&self, request: ReclaimRequest) -> Result<Reclaimed> {

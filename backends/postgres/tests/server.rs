@@ -22,6 +22,8 @@ mod opening;
 mod place;
 #[path = "server/plans.rs"]
 mod plans;
+#[path = "server/quick.rs"]
+mod quick;
 #[path = "server/races.rs"]
 mod races;
 #[path = "server/record_plans.rs"]
@@ -78,6 +80,9 @@ fn main() {
         opening::sixteen_open_under_a_strict_default,
         plans::hostile_plans_never_claim_too_many,
         plans::statements_visit_what_they_are_asked_for,
+        quick::changes_by_others_are_seen,
+        quick::each_fence_answers_for_itself,
+        quick::each_way_is_one_statement,
         races::crossed_locks_end_in_an_answer,
         races::enqueues_at_once_share_transactions_and_no_fate,
         races::an_open_transaction_holds_up_only_who_waits_for_it,

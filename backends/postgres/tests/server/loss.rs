@@ -62,7 +62,7 @@ pub(crate) async fn damaged_row_fails_its_own_item_only(place: Place) {
     let store = place.store().await;
     fill(&store, 2).await;
     let claims = take(&store, 2).await;
-    let damage = format!("update \"{}\".jobs set kind = '' where id = $1", place.schema);
+    let damage = format!("update \"{}\".jobs set lifecycle = '' where id = $1", place.schema);
     let session = place.session().await;
     session.execute(&damage, &[&claims[0].fence.job().as_uuid()]).await.expect("damaged");
     let ends = claims.iter();

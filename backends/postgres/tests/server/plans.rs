@@ -19,6 +19,15 @@ pub(crate) fn claim_values(limit: usize) -> String {
     )
 }
 
+const ALONE: &str = include_str!("../../src/sql/claim_alone.sql");
+const ALONE_KINDS: &str = "text, timestamptz, bigint, uuid, uuid, bigint, bigint, text[]";
+
+fn alone_values(limit: usize) -> String {
+    format!(
+        "'default', null, {limit}, gen_random_uuid(), gen_random_uuid(), null, 30000, '{{standard 1}}'"
+    )
+}
+
 /// What a planner may be told; with all ways to walk an index forbidden nothing could walk one.
 const TOLD: [&str; 24] = [
     "",
@@ -134,7 +143,8 @@ fn judge(said: &Said, plan: &Value) -> Option<String> {
         return Some(format!("looks at {looked_at} rows, {pages} pages\n{plan:#}"));
     }
     let answered = figure(plan, "Actual Rows");
-    (said.name == "claim" && answered != ITEMS as f64).then(|| format!("claims {answered} jobs"))
+    let claims = ["claim", "claim_alone"].contains(&&*said.name);
+    (claims && answered != ITEMS as f64).then(|| format!("claims {answered} jobs"))
 }
 
 fn nodes<'p>(plan: &'p Value, all: &mut Vec<&'p Value>) {
@@ -148,7 +158,7 @@ fn nodes<'p>(plan: &'p Value, all: &mut Vec<&'p Value>) {
 pub(crate) async fn hostile_plans_never_claim_too_many(place: Place) {
     let store = place.store().await;
     let session = place.session().await;
-    let statement = within(&place.schema, CLAIM);
+    let (statement, alone) = (within(&place.schema, CLAIM), within(&place.schema, ALONE));
     for analyzed in [false, true] {
         fill(&store, 40).await;
         if analyzed {
@@ -157,16 +167,18 @@ pub(crate) async fn hostile_plans_never_claim_too_many(place: Place) {
         }
         for told in TOLD {
             let prepare = format!("prepare hot ({CLAIM_KINDS}) as {statement}");
-            for text in ["reset all; deallocate all", told, &prepare] {
+            let prepare_alone = format!("prepare alone ({ALONE_KINDS}) as {alone}");
+            for text in ["reset all; deallocate all", told, &prepare, &prepare_alone] {
                 session.batch_execute(text).await.expect("prepared");
             }
-            for limit in [1, 5] {
+            for (name, limit) in [("hot", 1), ("hot", 5), ("alone", 1), ("alone", 5)] {
                 session.batch_execute("begin").await.expect("begun");
-                let execute = format!("execute hot ({})", claim_values(limit));
+                let values = if name == "hot" { claim_values(limit) } else { alone_values(limit) };
+                let execute = format!("execute {name} ({values})");
                 let claimed = session.simple_query(&execute).await.expect("claimed");
                 session.batch_execute("rollback").await.expect("rolled back");
                 let rows = claimed.iter().filter(|it| matches!(it, SimpleQueryMessage::Row(_)));
-                assert_eq!(rows.count(), limit, "{told}");
+                assert_eq!(rows.count(), limit, "{name} {told}");
             }
         }
     }

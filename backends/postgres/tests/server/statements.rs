@@ -63,10 +63,18 @@ const TABLE: &[(&str, &str)] = &[
         "claim_turns",
         "'shared', now(), 100, gen_random_uuid(), gen_random_uuid(), now() + interval '30 s', 30000, '{}', {partitions}, {x bigint 1}",
     ),
+    (
+        "claim_alone",
+        "'default', null, 100, gen_random_uuid(), gen_random_uuid(), null, 30000, array['standard 1']",
+    ),
     ("claim_again", "'default', gen_random_uuid(), gen_random_uuid(), now(), 100"),
     ("count_leased", "'default', now()"),
     ("count_leased_all", "now()"),
     ("count_parents", "({waiting})[1]"),
+    (
+        "end_alone",
+        "{leased}, gen_random_uuid(), 1, gen_random_uuid(), 0, null, array['standard 1'], 'succeeded', 'succeed'",
+    ),
     ("end_jobs", "{leased}, 'succeeded', 'succeed', now()"),
     ("event_candidates", "now(), null, 100"),
     ("event_claim_again", "gen_random_uuid(), gen_random_uuid(), now(), 100"),
