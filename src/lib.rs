@@ -33,6 +33,7 @@
 //! - [`Worker`] runs handlers; [`Relay`] delivers the outbox to a [`Sink`]; [`Maintenance`] is the
 //!   upkeep on its own.
 //! - `periodic` (a feature) makes the ticks of cron expressions into jobs, on any number of nodes.
+//! - `http` (a feature) is an API that a service mounts: requesters enqueue jobs and ask about them.
 //! - `vault` (a feature) keeps secrets sealed, under keys that can be replaced.
 //! - `webhook` (a feature) signs what goes out, and verifies and takes once what comes in.
 //! - [`Lifecycle`] says as data which verb moves a job from where to where.
@@ -45,6 +46,8 @@
 mod breaker;
 mod clock;
 mod connect;
+#[cfg(feature = "http")]
+pub mod http;
 mod lane;
 pub mod maintenance;
 #[cfg(feature = "periodic")]

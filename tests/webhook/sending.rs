@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use leasehold::webhook::{
-    Attempt, EndpointStatus, Endpoints, Scheme, Signer, SinkBuilder, Targets, Verifier,
+    Attempt, EndpointStatus, Endpoints, Route, Scheme, Signer, SinkBuilder, Targets, Verifier,
     WebhookSink, attempts,
 };
 use leasehold::{
-    Actor, AuditFilter, CancellationToken, EventFilter, EventId, EventState, EventView, Found,
-    Json, LeaseLength, NewEvent, Paging, Query, Relay, RetryPolicy, Store, StoreExt, Topic,
+    Actor, AuditFilter, CancellationToken, Delivery, EventFilter, EventId, EventState, EventView,
+    Failure, FailureCode, Found, Json, LeaseLength, NewEvent, Paging, Query, Relay, RetryPolicy,
+    Store, StoreExt, Topic, async_trait,
 };
 
 use crate::server::{Act, Server};
@@ -28,6 +29,7 @@ stories![
     a_broken_endpoint_costs_no_attempts,
     what_was_answered_is_kept_short_and_without_secrets,
     an_event_without_an_endpoint_is_an_alert,
+    what_has_no_target_is_not_delivered_anywhere,
 ];
 
 pub(crate) fn signer() -> Signer {
@@ -343,5 +345,33 @@ async fn an_event_without_an_endpoint_is_an_alert(store: Arc<dyn Store>) -> Told
         _ => false,
     });
     assert_eq!(alerts.count(), 1);
+    Ok(())
+}
+
+/// Sends what has a `to` there, and the rest nowhere.
+#[derive(Debug)]
+struct ByMember;
+
+#[async_trait]
+impl Route for ByMember {
+    async fn route(&self, event: &Delivery) -> Result<Option<String>, Failure> {
+        let payload: serde_json::Value = serde_json::from_str(event.payload.as_str())
+            .map_err(|error| Failure::new(FailureCode::PayloadInvalid, error.to_string()))?;
+        Ok(payload["to"].as_str().map(str::to_owned))
+    }
+}
+
+/// Proves: WH-6
+async fn what_has_no_target_is_not_delivered_anywhere(store: Arc<dyn Store>) -> Told {
+    let server = Server::always(Act::status(200)).await;
+    point(&store, "there", server.url()).await?;
+    let with = publish(&store, event("told", "{\"to\":\"there\"}")?).await?;
+    let without = publish(&store, event("told", "{}")?).await?;
+    relay(&store, local(&store).route(ByMember))?.run_until_idle().await?;
+    for (id, requests) in [(with, 1), (without, 0)] {
+        assert_eq!(view(&store, id).await?.state, EventState::Delivered);
+        assert_eq!(attempts_of(&store, id).await?.len(), requests);
+    }
+    assert_eq!(server.seen().len(), 1);
     Ok(())
 }

@@ -63,6 +63,13 @@ pub(crate) async fn find(db: &Db<'_>, shared: &Shared, query: &Query) -> Result<
             let counts = waits::count_parents(db, *job).await?;
             Ok(Page::from_parts(vec![Found::ParentCounts(counts)], None))
         }
+        Query::Tombstone(job) => {
+            let ids = Params::new().many([*job]);
+            let read = |row: &Row| Columns::of(row).tombstone();
+            let found = db.rows(sql!("load_tombstones"), ids, read).await?;
+            let found = found.into_iter().map(|row| Found::Tombstone(row.into()));
+            Ok(Page::from_parts(found.collect(), None))
+        }
         Query::Queues => {
             let found = queues(db).await?.into_iter().map(|row| Found::Queue(row.into()));
             Ok(Page::from_parts(found.collect(), None))

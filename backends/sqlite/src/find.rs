@@ -61,6 +61,13 @@ pub(crate) fn find(conn: &Connection, shared: &Shared, query: &Query) -> Result<
             let counts = waits::count_parents(conn, *job)?;
             Ok(Page::from_parts(vec![Found::ParentCounts(counts)], None))
         }
+        Query::Tombstone(job) => {
+            let key = params![job.as_bytes().as_slice()];
+            let read = |row: &rusqlite::Row<'_>| Columns::of(row).tombstone();
+            let found = row(conn, sql!("load_tombstones"), key, read)?;
+            let found = found.map(|row| Found::Tombstone(row.into()));
+            Ok(Page::from_parts(found.into_iter().collect(), None))
+        }
         Query::Queues => {
             let found = queues(conn)?.into_iter().map(|row| Found::Queue(row.into()));
             Ok(Page::from_parts(found.collect(), None))

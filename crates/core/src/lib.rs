@@ -38,6 +38,7 @@ pub mod settle;
 pub mod statement;
 pub mod store;
 pub mod time;
+pub mod tombstone_view;
 pub mod upkeep;
 pub mod wait_view;
 
@@ -81,5 +82,6 @@ pub use settle::{Progress, Settled, Settlement, Verdict, VerdictKind};
 pub use statement::{Statement, Value};
 pub use store::{Store, StoreExt};
 pub use time::{LeaseLength, Timestamp};
+pub use tombstone_view::TombstoneView;
 pub use upkeep::{OutboxStats, PruneRequest, Pruned, QueueStats, Stats};
 pub use wait_view::{ParentCounts, WaitView};

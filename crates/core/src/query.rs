@@ -17,6 +17,7 @@ use crate::name::{
 };
 use crate::settle::VerdictKind;
 use crate::time::Timestamp;
+use crate::tombstone_view::TombstoneView;
 use crate::wait_view::{ParentCounts, WaitView};
 
 /// What to list.
@@ -39,6 +40,8 @@ pub enum Query {
     Children(JobId, Paging),
     /// How many of a job's parents are where; paging does not apply.
     ParentCounts(JobId),
+    /// What is left of one job that was pruned; paging does not apply.
+    Tombstone(JobId),
 }
 
 /// Which jobs; what is `None` does not matter.
@@ -269,6 +272,8 @@ pub enum Found {
     Wait(WaitView),
     /// How many of a job's parents are where.
     ParentCounts(ParentCounts),
+    /// What is left of a pruned job.
+    Tombstone(TombstoneView),
 }
 
 /// A job as a reader sees it.

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    ErrorKind, JobFilter, Paging, PruneRequest, Result, Settlement, StoreExt, Verdict,
+    ErrorKind, Found, JobFilter, Paging, PruneRequest, Query, Result, Scope, Settlement, State,
+    StoreExt, Verdict,
 };
 
 use super::group;
 use crate::lab::{Lab, job};
 
 group!("upkeep": live_jobs_are_never_pruned, tombstone_answers_the_repeated_settle,
-    pages_neither_skip_nor_repeat, page_size_is_bounded, stats_count_each_state);
+    tombstone_tells_of_the_pruned_job, pages_neither_skip_nor_repeat, page_size_is_bounded, stats_count_each_state);
 
 /// Prune leaves waiting and leased jobs alone, however old.
 ///
@@ -39,6 +40,31 @@ async fn tombstone_answers_the_repeated_settle(lab: &Lab) -> Result<()> {
     let before = lab.dump().await?;
     assert!(lab.settle_one(done).await?.repeated);
     lab.assert_unchanged(&before).await
+}
+
+/// While anything is left of a pruned job, a reader is told whose it was and how it ended.
+///
+/// Proves: QUE-4
+async fn tombstone_tells_of_the_pruned_job(lab: &Lab) -> Result<()> {
+    let scope = Scope::new("tenant-1")?;
+    let id = lab.add(job(1).scope(scope.clone()).key("order-7".parse()?)).await?;
+    let ask = || lab.find(Query::Tombstone(id));
+    assert!(ask().await?.items.is_empty(), "the job is there itself");
+    let claim = lab.take_one().await?;
+    lab.succeed(claim.fence).await?;
+    lab.advance(60);
+    lab.prune(PruneRequest::new().older_than(Duration::from_secs(1))).await?;
+    match &ask().await?.items[..] {
+        [Found::Tombstone(left)] => {
+            assert_eq!((left.job, &left.scope, left.outcome), (id, &scope, State::Succeeded));
+            assert_eq!(left.queue.as_str(), "default");
+        }
+        other => panic!("{other:?}"),
+    }
+    lab.advance(8 * 24 * 3600);
+    lab.prune(PruneRequest::new()).await?;
+    assert!(ask().await?.items.is_empty(), "then it is forgotten");
+    Ok(())
 }
 
 /// Pages give every job once, in id order.

@@ -46,6 +46,11 @@ impl State {
             Query::Parents(job, paging) => self.find_parents(*job, paging),
             Query::Children(job, paging) => self.find_children(*job, paging),
             Query::ParentCounts(job) => self.count_parents(*job),
+            Query::Tombstone(job) => {
+                let row = self.tombstones.get(job).cloned();
+                let found = row.map(|row| Found::Tombstone(row.into()));
+                Ok(Page::from_parts(found.into_iter().collect(), None))
+            }
             Query::Queues => {
                 let rows = self.queues.values().cloned().map(QueueView::from).map(Found::Queue);
                 Ok(Page::from_parts(rows.collect(), None))

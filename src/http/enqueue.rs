@@ -1,0 +1,104 @@
+//! Owns the request for a job: key, size, content, then one enqueue whose answer is the same however
+//! often it is asked. Runs nothing.
+
+use axum::body::{Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use leasehold_core::{IdempotencyKey, Json, NewJob, StoreExt};
+use serde_json::json;
+
+use super::problem::Problem;
+use super::{Desk, answer};
+
+const KEY: &str = "idempotency-key";
+
+/// `POST /PATH`
+pub(super) async fn enqueue(State(desk): State<Desk>, request: Request) -> Response {
+    match enqueued(&desk, request).await {
+        Ok(response) => response,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn enqueued(desk: &Desk, request: Request) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let caller = desk.caller(&parts.headers).await?;
+    let key = key(&parts.headers)?;
+    check_content(&parts.headers)?;
+    let body = arrived(desk, to_bytes(body, desk.api.body_bytes_max)).await?;
+    let payload = Json::parse_bytes(&body)?;
+    if let Some(check) = &desk.offer.check {
+        check(&payload).map_err(|why| {
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "payload-refused", why)
+        })?;
+    }
+    let offer = &desk.offer;
+    let job = NewJob::new(offer.kind.clone(), payload)
+        .queue(offer.queue.clone())
+        .lifecycle(offer.lifecycle.clone())
+        .scope(caller.requester)
+        .key(key);
+    let traceparent = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
+    let job = match traceparent {
+        Some(trace) if is_trace(trace) => job.traceparent(trace),
+        _ => job,
+    };
+    let job = desk.api.asked(desk.api.store.enqueue_one(job)).await?.job();
+    let place = format!("/{}/status?job_id={job}", offer.path);
+    let told = answer(StatusCode::ACCEPTED, &json!({ "job_id": job.to_string() }));
+    Ok(([(header::LOCATION, place)], told).into_response())
+}
+
+fn key(headers: &HeaderMap) -> Result<IdempotencyKey, Problem> {
+    let mut values = headers.get_all(KEY).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return Err(Problem::invalid("exactly one Idempotency-Key is needed"));
+    };
+    let text = std::str::from_utf8(value.as_bytes())
+        .map_err(|_| Problem::invalid("the Idempotency-Key is no UTF-8 text"))?;
+    Ok(IdempotencyKey::new(text)?)
+}
+
+fn check_content(headers: &HeaderMap) -> Result<(), Problem> {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = value.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json")
+        && !headers.contains_key(header::CONTENT_ENCODING)
+    {
+        return Ok(());
+    }
+    let detail = "the body must be application/json, without a Content-Encoding";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail))
+}
+
+async fn arrived(
+    desk: &Desk,
+    body: impl Future<Output = Result<Bytes, axum::Error>>,
+) -> Result<Bytes, Problem> {
+    match tokio::time::timeout(desk.api.patience, body).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(_)) => {
+            let detail = format!(
+                "the body is longer than {} bytes, or was cut off",
+                desk.api.body_bytes_max
+            );
+            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail))
+        }
+        Err(_) => {
+            let detail = "the body did not arrive in time";
+            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", detail))
+        }
+    }
+}
+
+/// Another trace context than the form that jobs keep is passed over, as the recommendation has it.
+fn is_trace(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    lengths == [2, 32, 16, 2]
+        && parts.iter().all(|part| part.bytes().all(is_hex))
+        && parts.first() == Some(&"00")
+        && parts.iter().skip(1).take(2).all(|part| part.bytes().any(|byte| byte != b'0'))
+}
