@@ -7,15 +7,14 @@
 //! use std::sync::Arc;
 //!
 //! use leasehold::memory::MemoryStore;
-//! use leasehold::vault::{Binding, KekId, KeyRing, Places, Vault};
-//! use secrecy::ExposeSecret;
+//! use leasehold::vault::{Binding, ExposeSecret, KekId, KeyRing, Places, Vault};
 //!
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 //! let keys = KeyRing::new(KekId::new("2026-11")?, [7; 32])?; // or from_env, from_folder
 //! let vault = Vault::new(Arc::new(MemoryStore::new()), Arc::new(keys));
 //! let binding = Binding::new("job-7", "requester-1", 1);
-//! vault.put(&binding, b"{\"token\":\"…\"}", Places::new()).await?;
-//! assert_eq!(vault.open(&binding).await?.expose_secret(), b"{\"token\":\"…\"}");
+//! vault.put(&binding, b"a token", Places::new()).await?;
+//! assert_eq!(vault.open(&binding).await?.expose_secret(), b"a token");
 //! assert!(vault.open(&Binding::new("job-7", "requester-2", 1)).await.is_err());
 //! # Ok::<(), leasehold::vault::VaultError>(())
 //! # }).unwrap();
@@ -35,7 +34,6 @@ use std::time::Duration;
 use leasehold_core::{
     DeleteDocument, Document, ErrorKind, Expected, Json, PutDocument, RecordId, Records, Store,
 };
-use secrecy::SecretSlice;
 use serde::{Deserialize, Serialize};
 
 pub use context::Binding;
@@ -43,6 +41,8 @@ pub use error::VaultError;
 pub use kek::{Dek, KekId, KeyRing, KeyWrap};
 pub use rotate::Rewrapped;
 pub use sealed::Sealed;
+/// For reading what [`Vault::open`] gives.
+pub use secrecy::{ExposeSecret, SecretSlice};
 
 /// The namespace of the secrets.
 const SECRETS: &str = "vault.secrets";
