@@ -18,6 +18,9 @@ use crate::statement::{Db, sql};
 /// The fewest partitions that one step around the ring reads.
 const STEP_MIN: usize = 64;
 
+/// How often a claim goes around the ring where it finds nothing but locked heads.
+const ROUNDS_MAX: usize = 3;
+
 /// The first due row of each partition.
 type Heads = BTreeMap<PartitionName, JobId>;
 
@@ -38,29 +41,49 @@ impl Taking<'_> {
         lease: LeaseLength,
         raised: &[JobId],
     ) -> Result<()> {
-        let (before, plain) = try_join(self.turn(&queue.name), self.plain(&queue.name)).await?;
-        let (waiting, heads) = self.ring(queue, want, before.as_ref(), plain).await?;
-        if waiting.is_empty() {
-            return Ok(());
+        let (mut before, plain) = try_join(self.turn(&queue.name), self.plain(&queue.name)).await?;
+        let mut passed = BTreeSet::new();
+        for round in 0..ROUNDS_MAX {
+            let (waiting, heads) = self.ring(queue, want, before.as_ref(), plain).await?;
+            let nothing_new = heads.values().all(|head| passed.contains(head));
+            if waiting.is_empty() || (round > 0 && nothing_new) {
+                return Ok(());
+            }
+            let mut turns = Turns::new(self.facts.now, queue, want, before.clone(), waiting);
+            let found = self.once_around(queue, &mut turns, (&heads, lease, raised)).await?;
+            if !found.is_empty() {
+                self.turns.push(turns);
+                self.take(found);
+                return Ok(());
+            }
+            // Others have locked the heads of those whose turn it was: the next ones may be free.
+            let turn = before.as_ref().map_or(0, |before| before.turn);
+            before = turns.next().map(|next| TurnRow { turn, ..next }).or(before);
+            passed.extend(heads.into_values());
         }
-        let mut turns = Turns::new(self.facts.now, queue, want, before, waiting);
+        Ok(())
+    }
+
+    async fn once_around(
+        &self,
+        queue: &QueueRow,
+        turns: &mut Turns,
+        how: (&Heads, LeaseLength, &[JobId]),
+    ) -> Result<Vec<Taken>> {
         let mut found = Vec::new();
         loop {
             let asks = turns.asks();
             if asks.is_empty() {
-                break;
+                return Ok(found);
             }
             // The jobs without a partition are one in the round, between two runs of named ones.
             for run in asks.chunk_by(|a, b| a.partition.is_some() && b.partition.is_some()) {
                 let left = turns.left();
-                let taken = self.give(&queue.name, run, left, (&heads, lease, raised)).await?;
+                let taken = self.give(&queue.name, run, left, how).await?;
                 turns.took(taken.iter().map(|(row, _)| row));
                 found.extend(taken);
             }
         }
-        self.turns.push(turns);
-        self.take(found);
-        Ok(())
     }
 
     async fn turn(&self, queue: &QueueName) -> Result<Option<TurnRow>> {

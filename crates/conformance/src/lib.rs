@@ -41,6 +41,8 @@ pub mod invariants;
 mod lab;
 pub mod race;
 mod scenarios;
+#[cfg(feature = "schedules")]
+pub mod schedule;
 pub mod script;
 pub mod statements;
 pub mod sweep;

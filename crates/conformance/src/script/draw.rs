@@ -6,6 +6,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use uuid::Uuid;
 
+#[derive(Debug)]
 pub(crate) struct Draw(StdRng);
 
 impl Draw {

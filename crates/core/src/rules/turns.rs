@@ -178,7 +178,7 @@ impl Turns {
     }
 
     /// The turn that is stored in place of the one before; `None` where that stays.
-    fn next(&self) -> Option<TurnRow> {
+    pub fn next(&self) -> Option<TurnRow> {
         let partition = self.turns.get(self.asked.checked_sub(1)?)?.found.partition.clone();
         if self.before.as_ref().is_some_and(|before| before.partition == partition) {
             return None;
