@@ -62,6 +62,21 @@ struct Failed {
     begun: bool,
 }
 
+impl Failed {
+    fn begun(error: Error) -> Self {
+        Self { error, begun: true }
+    }
+
+    fn unbegun(error: Error) -> Self {
+        Self { error, begun: false }
+    }
+
+    /// Whether the connection turned out to be dead before anything had begun on it.
+    fn is_of_a_dead_connection(&self) -> bool {
+        !self.begun && self.error.kind() == ErrorKind::Unavailable
+    }
+}
+
 impl PostgresStore {
     /// Opens a database.
     ///
@@ -152,11 +167,13 @@ impl PostgresStore {
     pub(crate) async fn run<V: Verb + ?Sized>(&self, lane: Lane, verb: &V) -> Result<V::Answer> {
         let (mut restarts, mut dead) = (0, 0);
         loop {
-            let Failed { error, begun } = match self.attempt(lane, verb).await {
+            let failed = match self.attempt(lane, verb).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
-            if !begun && error.kind() == ErrorKind::Unavailable && dead < DEAD_MAX {
+            let is_dead = failed.is_of_a_dead_connection();
+            let error = failed.error;
+            if is_dead && dead < DEAD_MAX {
                 dead += 1;
             } else if error.is_transaction_restart() && restarts < RESTARTS_MAX {
                 restarts += 1;
@@ -173,13 +190,12 @@ impl PostgresStore {
     /// Runs a verb once: begin, verb, commit, wake-ups.
     async fn attempt<V: Verb + ?Sized>(&self, lane: Lane, verb: &V) -> Result<V::Answer, Failed> {
         let Inner { shared, target, pools, .. } = &*self.0;
-        let failed = |error| Failed { error, begun: true };
-        let client = pools.take(lane).await.map_err(failed)?;
+        let client = pools.take(lane).await.map_err(Failed::begun)?;
         let own = Own::on(&client, target.behind_pooler);
         let db = Db::own(&client, &shared.schema, !target.behind_pooler);
         match (Joined { db, shared, own: Some(&own) }).run(verb).await {
             Ok(answer) => {
-                own.commit().await.map_err(failed)?.send(&shared.hints);
+                own.commit().await.map_err(Failed::begun)?.send(&shared.hints);
                 Ok(answer)
             }
             Err(error) => {
@@ -235,6 +251,10 @@ impl PostgresStore {
 pub(crate) async fn snapshot(client: &mut Client) -> Result<deadpool_postgres::Transaction<'_>> {
     let builder = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
     builder.read_only(true).start().await.map_err(engine)
+}
+
+fn gone(operation: &'static str) -> Error {
+    Error::new(ErrorKind::Unavailable, operation, "every connection is dead")
 }
 
 /// A pause before a transaction is run again, longer each time and never the same for two.
@@ -295,25 +315,41 @@ impl Store for PostgresStore {
     }
 
     async fn find(&self, query: Query) -> Result<Page<Found>> {
-        let found = async {
-            let mut client = self.reader().await?;
-            let begun = snapshot(&mut client).await?;
-            find::find(&self.db(&begun), &self.0.shared, &query).await
-        };
-        found.await.map_err(|error| named(error, "find"))
+        for dead in 0..=DEAD_MAX {
+            let found = async {
+                let mut client = self.reader().await.map_err(Failed::begun)?;
+                let begun = snapshot(&mut client).await.map_err(Failed::unbegun)?;
+                let found = find::find(&self.db(&begun), &self.0.shared, &query).await;
+                found.map_err(Failed::begun)
+            };
+            match found.await {
+                Err(failed) if failed.is_of_a_dead_connection() && dead < DEAD_MAX => {}
+                found => return found.map_err(|failed| named(failed.error, "find")),
+            }
+        }
+        Err(gone("find"))
     }
 
     async fn stats(&self) -> Result<Stats> {
-        let counted = async {
-            let mut client = self.reader().await?;
-            let begun = snapshot(&mut client).await?;
-            let mut stats = stats::stats(&self.db(&begun), &self.0.shared).await?;
-            if !self.0.target.behind_pooler {
-                stats.tell_of_wake_ups(self.hears_wake_ups());
+        for dead in 0..=DEAD_MAX {
+            let counted = async {
+                let mut client = self.reader().await.map_err(Failed::begun)?;
+                let begun = snapshot(&mut client).await.map_err(Failed::unbegun)?;
+                let counted = stats::stats(&self.db(&begun), &self.0.shared).await;
+                counted.map_err(Failed::begun)
+            };
+            match counted.await {
+                Err(failed) if failed.is_of_a_dead_connection() && dead < DEAD_MAX => {}
+                Err(failed) => return Err(named(failed.error, "stats")),
+                Ok(mut stats) => {
+                    if !self.0.target.behind_pooler {
+                        stats.tell_of_wake_ups(self.hears_wake_ups());
+                    }
+                    return Ok(stats);
+                }
             }
-            Ok(stats)
-        };
-        counted.await.map_err(|error| named(error, "stats"))
+        }
+        Err(gone("stats"))
     }
 
     async fn prune(&self, request: PruneRequest) -> Result<Pruned> {

@@ -5,7 +5,7 @@
 //! all processes; whoever is behind it moves up to it. The wall clock is followed by running up to a
 //! tenth faster or slower; a step ahead is made only while no lease runs that it would cut short.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 #[cfg(feature = "lab")]
@@ -30,6 +30,26 @@ static STEPPED: std::sync::atomic::AtomicI64 = std::sync::atomic::AtomicI64::new
 #[cfg(feature = "lab")]
 pub fn step_wall(by_us: i64) {
     STEPPED.fetch_add(by_us, std::sync::atomic::Ordering::SeqCst);
+}
+
+/// How much time has passed that no machine has waited for, in microseconds.
+#[cfg(feature = "lab")]
+static PASSED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+/// Lets time pass at once, on both of the machine's clocks as this process sees them; for tests.
+#[cfg(feature = "lab")]
+pub fn pass(time: Duration) {
+    let time_us = u64::try_from(time.as_micros()).unwrap_or(0);
+    PASSED.fetch_add(time_us, std::sync::atomic::Ordering::SeqCst);
+    step_wall(i64::try_from(time_us).unwrap_or(0));
+}
+
+/// The machine's steady clock.
+fn steady() -> Instant {
+    let now = Instant::now();
+    #[cfg(feature = "lab")]
+    let now = now + Duration::from_micros(PASSED.load(std::sync::atomic::Ordering::SeqCst));
+    now
 }
 
 /// How long this thread has been waiting; a new wait begins where `first` is set.
@@ -67,6 +87,13 @@ pub(crate) struct Counter {
     value: i64,
     at: Instant,
     resets: i64,
+    /// A step to the wall that a transaction has written, and when it was made.
+    kept: Option<(i64, Instant)>,
+}
+
+thread_local! {
+    /// The step that this thread's transaction has made.
+    static STEP: std::cell::Cell<Option<(i64, Instant)>> = const { std::cell::Cell::new(None) };
 }
 
 impl Counter {
@@ -75,6 +102,17 @@ impl Counter {
         let straight = self.value.saturating_add(elapsed);
         let most = elapsed / 10;
         straight.saturating_add(wall.saturating_sub(straight).clamp(-most, most))
+    }
+
+    /// Goes on from a step that has landed: the file's mark has reached it.
+    fn take_step(&mut self, (mark, resets): (i64, i64)) {
+        let Some((value, since)) = self.kept.filter(|(value, _)| mark >= *value) else { return };
+        self.kept = None;
+        let passed = self.at.saturating_duration_since(since).as_micros();
+        let by_now = value.saturating_add(i64::try_from(passed).unwrap_or(i64::MAX));
+        if resets == self.resets && by_now > self.value {
+            (self.value, self.at) = (value, since);
+        }
     }
 
     /// Takes the file's mark into account: never behind it, and down to it after a reset.
@@ -91,7 +129,7 @@ impl Clock {
     /// A clock that begins at the file's mark; the first reading steps to the wall if it may.
     pub(crate) fn own(conn: &Connection) -> Result<Self> {
         let (value, resets) = mark(conn)?;
-        Ok(Self::Own(Mutex::new(Counter { value, at: Instant::now(), resets })))
+        Ok(Self::Own(Mutex::new(Counter { value, at: steady(), resets, kept: None })))
     }
 
     /// The store's now in this transaction. Writes nothing: see [`Clock::keep`].
@@ -116,7 +154,16 @@ impl Clock {
     /// keeps nothing, so that an empty poll costs no commit and wakes nobody.
     pub(crate) fn keep(&self, conn: &Connection, now: Timestamp) -> Result<()> {
         match self {
-            Self::Own(_) => execute(conn, sql!("clock_keep"), params![now.as_micros()]).map(|_| ()),
+            Self::Own(counter) => {
+                execute(conn, sql!("clock_keep"), params![now.as_micros()])?;
+                let mut counter = counter.lock().unwrap_or_else(PoisonError::into_inner);
+                match STEP.take().filter(|(value, _)| *value == now.as_micros()) {
+                    Some(step) => counter.kept = Some(step),
+                    // This transaction holds the write lock, so an earlier step has not landed.
+                    None => counter.kept = counter.kept.filter(|kept| kept.0 <= now.as_micros()),
+                }
+                Ok(())
+            }
             #[cfg(feature = "lab")]
             Self::Manual(_) => Ok(()),
         }
@@ -169,15 +216,19 @@ impl Clock {
 }
 
 fn count(counter: &Mutex<Counter>, conn: &Connection, stored: (i64, i64)) -> Result<Timestamp> {
-    let mut counter = counter.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let (at, wall) = (Instant::now(), wall_us());
+    let mut counter = counter.lock().unwrap_or_else(PoisonError::into_inner);
+    let (at, wall) = (steady(), wall_us());
+    counter.take_step(stored);
     let elapsed = i64::try_from((at - counter.at).as_micros()).unwrap_or(i64::MAX);
     let counted = counter.advance(elapsed, wall);
-    let mut now = counter.reconcile(counted, stored);
-    if wall.saturating_sub(now) > STEP_US && !lease_runs(conn, now)? {
-        now = wall;
-    }
+    let now = counter.reconcile(counted, stored);
     (counter.value, counter.at) = (now, at);
+    STEP.set(None);
+    if wall.saturating_sub(now) > STEP_US && !lease_runs(conn, now)? {
+        // Nobody else knows of the step before it is stored: the wall may step back until then.
+        STEP.set(Some((wall, at)));
+        return Ok(Timestamp::saturating(wall));
+    }
     Ok(Timestamp::saturating(now))
 }
 
@@ -199,7 +250,7 @@ mod tests {
     use super::*;
 
     fn counter(value: i64) -> Counter {
-        Counter { value, at: Instant::now(), resets: 0 }
+        Counter { value, at: Instant::now(), resets: 0, kept: None }
     }
 
     /// Proves: GLO-6

@@ -66,7 +66,7 @@ mod writer;
 
 pub use backup::restore;
 #[cfg(feature = "lab")]
-pub use clock::step_wall;
+pub use clock::{pass, step_wall};
 pub use error::own_error;
 pub use joined::{InTransaction, Joined};
 pub use rusqlite;

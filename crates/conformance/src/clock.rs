@@ -12,3 +12,9 @@ pub(crate) fn seconds_since(begun: Instant) -> f64 {
     let tenths = now().saturating_duration_since(begun).as_millis() / 100;
     f64::from(u32::try_from(tenths).unwrap_or(u32::MAX)) / 10.0
 }
+
+/// What has passed since.
+#[cfg(feature = "schedules")]
+pub(crate) fn since(then: Instant) -> std::time::Duration {
+    then.elapsed()
+}

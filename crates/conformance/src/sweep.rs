@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::lab::LabStore;
+use leasehold_core::lab::{Dump, Ending, LabStore, RecordReply, RecordStep, Reply, Step, TABLES};
 use leasehold_core::{
     Actor, ClaimId, ClaimRequest, ClaimVersion, Control, Epoch, EventClaimRequest, EventId,
     Failure, FailureCode, Fence, IdempotencyKey, JobFilter, JobId, JobKind, Json, LeaseLength,
@@ -38,6 +38,22 @@ pub const REPEATABLE: [&str; 19] = [
 
 /// Verbs that do more when they are asked for again, or that only read.
 pub const OTHERS: [&str; 3] = ["bump_epoch", "find", "stats"];
+
+/// The verbs that a caller's own transaction can join.
+pub const JOINED: [&str; 12] = [
+    "enqueue",
+    "publish",
+    "progress",
+    "succeed",
+    "retry",
+    "fail",
+    "succeed_parent",
+    "fail_parent",
+    "release",
+    "dead_letter",
+    "once",
+    "put_blob",
+];
 
 /// When the stores of a sweep begin.
 pub fn start() -> Timestamp {
@@ -133,6 +149,35 @@ fn verdict(verb: &str) -> Verdict {
     }
 }
 
+fn new_jobs() -> Result<Vec<NewJob>> {
+    Ok(vec![job(5)?, job(6)?.after(job(1)?.id, OnFailure::Cancel)])
+}
+
+fn new_events() -> Result<Vec<NewEvent>> {
+    Ok(vec![event(23)?, event(24)?])
+}
+
+fn report() -> Result<Progress> {
+    Ok(Progress::new(fence()?, 1).checkpoint(Json::null()).event(event(25)?))
+}
+
+fn settlement(verb: &str) -> Result<Settlement> {
+    let end = Settlement::new(fence()?, verdict(verb));
+    if verb.ends_with("_parent") {
+        return Ok(end);
+    }
+    Ok(end.event(event(26)?).job(job(7)?).checkpoint(Json::null()))
+}
+
+fn once() -> Result<Once> {
+    let hash = RequestHash::of_job("pay", "default", &Json::null());
+    Ok(Once::new(Scope::global(), IdempotencyKey::new("payment-7")?, hash, Json::null()))
+}
+
+fn blob() -> Result<PutBlob> {
+    Ok(PutBlob::new(RecordId::new("files", "a")?, [7; 99]))
+}
+
 /// Runs a verb; always at the same time, whenever it is asked for.
 ///
 /// # Errors
@@ -144,12 +189,11 @@ pub async fn run(store: &dyn LabStore, verb: &str) -> Result<()> {
     store.clock().expect("a manual clock").set(start().plus(later(verb)));
     match verb {
         "enqueue" => {
-            let waits = job(6)?.after(job(1)?.id, OnFailure::Cancel);
-            for answer in store.enqueue(vec![job(5)?, waits]).await? {
+            for answer in store.enqueue(new_jobs()?).await? {
                 let _new = answer?;
             }
         }
-        "publish" => drop(store.publish(vec![event(23)?, event(24)?]).await?),
+        "publish" => drop(store.publish(new_events()?).await?),
         "claim" => assert_eq!(store.claim(request(79)).await?.len(), 1),
         "claim_events" => {
             let request = EventClaimRequest::new(worker()).claim_id(ClaimId::from_uuid(id(80)));
@@ -159,16 +203,10 @@ pub async fn run(store: &dyn LabStore, verb: &str) -> Result<()> {
             let longer = LeaseLength::from_millis(90_000)?;
             drop(store.renew(RenewRequest::new([fence()?]).lease(longer)).await?);
         }
-        "progress" => {
-            let report = Progress::new(fence()?, 1).checkpoint(Json::null()).event(event(25)?);
-            store.progress_one(report).await?;
-        }
-        "succeed_parent" | "fail_parent" => {
-            let _settled = store.settle_one(Settlement::new(fence()?, verdict(verb))).await?;
-        }
-        "succeed" | "retry" | "fail" | "release" | "dead_letter" => {
-            let done = Settlement::new(fence()?, verdict(verb)).event(event(26)?).job(job(7)?);
-            let _settled = store.settle_one(done.checkpoint(Json::null())).await?;
+        "progress" => store.progress_one(report()?).await?,
+        "succeed_parent" | "fail_parent" | "succeed" | "retry" | "fail" | "release"
+        | "dead_letter" => {
+            let _settled = store.settle_one(settlement(verb)?).await?;
         }
         "reclaim" => drop(store.reclaim(ReclaimRequest::jobs()).await?),
         "prune" => {
@@ -193,17 +231,55 @@ async fn operate(store: &dyn LabStore, verb: &str) -> Result<()> {
             Control::SetQueue(QueueName::default_queue(), settings)
         }
         "bump_epoch" => Control::BumpEpoch { actor: actor()? },
-        "once" => {
-            let hash = RequestHash::of_job("pay", "default", &Json::null());
-            let key = IdempotencyKey::new("payment-7")?;
-            let _said = store.once(Once::new(Scope::global(), key, hash, Json::null())).await?;
-            return Ok(());
-        }
-        "put_blob" => {
-            return store.put_blob(PutBlob::new(RecordId::new("files", "a")?, [7; 99])).await;
-        }
+        "once" => return store.once(once()?).await.map(|_| ()),
+        "put_blob" => return store.put_blob(blob()?).await,
         other => panic!("no verb {other}"),
     };
     let _done = store.control(act).await?;
     Ok(())
+}
+
+/// Runs a verb inside a caller's transaction, behind a row of the caller's own, which commits whatever
+/// the verb says.
+///
+/// # Errors
+/// What the verb says, or else what the commit says.
+///
+/// # Panics
+/// At a verb that cannot be joined.
+pub async fn run_joined(store: &dyn LabStore, verb: &str) -> Result<()> {
+    store.clock().expect("a manual clock").set(start().plus(later(verb)));
+    let step = match verb {
+        "enqueue" => Step::Enqueue(new_jobs()?),
+        "publish" => Step::Publish(new_events()?),
+        "progress" => Step::Progress(vec![report()?]),
+        "once" => Step::Once(once()?),
+        "put_blob" => Step::Record(RecordStep::PutBlob(blob()?)),
+        verb if JOINED.contains(&verb) => Step::Settle(vec![settlement(verb)?]),
+        other => panic!("no joined verb {other}"),
+    };
+    let script = vec![Step::OwnRow(verb.to_owned()), step];
+    match store.play(script, Ending::Commit).await?.pop() {
+        Some(Reply::Enqueue(answers)) => answers?.into_iter().try_for_each(|it| it.map(|_| ())),
+        Some(Reply::Publish(answers)) => answers.map(|_| ()),
+        Some(Reply::Progress(answers)) => answers?.into_iter().collect(),
+        Some(Reply::Settle(answers)) => answers?.into_iter().try_for_each(|it| it.map(|_| ())),
+        Some(Reply::Once(answer)) => answer.map(|_| ()),
+        Some(Reply::Record(RecordReply::PutBlob(answer))) => answer,
+        other => panic!("another verb's answer: {other:?}"),
+    }
+}
+
+/// The rows of a dump, without the ids that a store draws anew for its audit.
+pub fn rows(dump: &Dump) -> Vec<String> {
+    let mut rows = Vec::new();
+    for table in TABLES {
+        for row in dump.cells(table) {
+            let cells = row.iter().filter(|(name, _)| table != "audit" || *name != "id");
+            let cells: Vec<String> = cells.map(|(name, cell)| format!("{name}={cell}")).collect();
+            rows.push(format!("{table}: {}", cells.join(" ")));
+        }
+    }
+    rows.sort_unstable();
+    rows
 }

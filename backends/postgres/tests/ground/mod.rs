@@ -152,7 +152,8 @@ impl Ground for Server {
     }
 
     async fn dump(&self) -> Result<Dump> {
-        let store = self.stores[0].clone();
+        // Not the first, whose connections a test may have ended.
+        let store = self.stores[SEATS - 1].clone();
         let dumped = self.runtime.spawn(async move { store.dump().await });
         dumped.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
     }

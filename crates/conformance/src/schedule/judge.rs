@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use leasehold_core::Fence;
-use leasehold_core::lab::{Dump, TABLES};
 
 use super::act::{Act, Said};
 use super::ground::Ground;
 use super::play::{Outcome, Turn, in_turn};
 use crate::history::{Seen, faults};
 use crate::invariants;
+use crate::sweep::rows;
 
 /// What acts one after the other give: the answers by session, and the tables.
 struct Serial {
@@ -26,20 +26,6 @@ pub(super) struct Judge {
     /// Who held the first job before.
     held_by: Option<Fence>,
     known: BTreeMap<Vec<Turn>, Serial>,
-}
-
-/// The rows of a dump, without the ids that a store draws.
-fn rows(dump: &Dump) -> Vec<String> {
-    let mut rows = Vec::new();
-    for table in TABLES {
-        for row in dump.cells(table) {
-            let cells = row.iter().filter(|(name, _)| table != "audit" || *name != "id");
-            let cells: Vec<String> = cells.map(|(name, cell)| format!("{name}={cell}")).collect();
-            rows.push(format!("{table}: {}", cells.join(" ")));
-        }
-    }
-    rows.sort_unstable();
-    rows
 }
 
 /// Every order of some sessions.

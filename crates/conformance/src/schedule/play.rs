@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use super::act::{Act, Said, act};
 use super::choice::Choices;
 use super::ground::Ground;
+use crate::clock;
 
 /// How long a step may take before it is asked whether it waits for a lock.
 const QUICK: Duration = Duration::from_millis(1);
@@ -188,7 +189,7 @@ impl Play<'_> {
     /// Waits until a session is still, over, or known to wait for a lock.
     async fn settle(&mut self, seat: usize) -> Played {
         let session = self.session(seat).clone();
-        let began = tokio::time::Instant::now();
+        let began = clock::now();
         loop {
             if tokio::time::timeout(QUICK, session.still()).await.is_ok() {
                 self.players[seat].blocked = false;
@@ -201,7 +202,7 @@ impl Play<'_> {
                 (self.players[seat].blocked, self.waited) = (true, true);
                 return Ok(());
             }
-            if began.elapsed() > LONGEST {
+            if clock::since(began) > LONGEST {
                 return Err(format!("session {seat} neither goes on nor waits for a lock"));
             }
         }
@@ -209,8 +210,8 @@ impl Play<'_> {
 
     /// All that are left wait for each other: the engine has to end that.
     async fn wait_for_any(&mut self) -> Played {
-        let began = tokio::time::Instant::now();
-        while began.elapsed() < LONGEST {
+        let began = clock::now();
+        while clock::since(began) < LONGEST {
             for seat in 0..self.players.len() {
                 self.settle(seat).await?;
             }

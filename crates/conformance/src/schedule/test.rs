@@ -94,13 +94,18 @@ pub fn conclude(
     let is_whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
     let ended = libtest_mimic::run(&arguments, trials);
     let played = *all.lock().unwrap_or_else(PoisonError::into_inner);
-    let Played { schedules, distinct, waited, meetings } = played;
-    let seed = programme().seed;
-    println!("{meetings} meetings, {distinct} different orders, {waited} with a wait for a lock");
-    println!("evidence: {{\"name\":\"schedules_{engine}\",\"count\":{schedules},\"seed\":{seed}}}");
-    if is_whole && is_here && schedules < LEAST && !ended.has_failed() {
-        eprintln!("{schedules} schedules are fewer than {LEAST}");
+    if !is_whole || !is_here || ended.has_failed() {
+        ended.exit();
+    }
+    let Programme { seed, drawn, .. } = programme();
+    let evidence = evidence
+        .count("meetings of two or three acts", played.meetings)
+        .count("orders of their statements", played.schedules)
+        .count("different ones", played.distinct)
+        .count("with a wait for a lock", played.waited);
+    evidence.seeds(seed..seed + drawn).tell();
+    if played.schedules < LEAST {
+        eprintln!("{} schedules are fewer than {LEAST}", played.schedules);
         std::process::exit(1);
     }
-    ended.exit();
 }
