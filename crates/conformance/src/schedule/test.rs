@@ -80,11 +80,11 @@ pub fn conclude(
         });
         trials.push(trial.with_ignored_flag(!is_here && !required));
     }
-    for (position, acts, ways) in KEPT {
+    for (number, (position, acts, ways)) in KEPT.iter().enumerate() {
         let ground = ground.clone();
         let name = format!("{engine}::schedules::kept::{position}_{acts:?}");
         let trial = Trial::test(name, move || {
-            let ground = ground("kept")?;
+            let ground = ground(&format!("kept_{number}"))?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(again(&ground, position, acts, ways)).map_err(Failed::from)
         });
@@ -104,7 +104,7 @@ pub fn conclude(
         .count("different ones", played.distinct)
         .count("with a wait for a lock", played.waited);
     evidence.seeds(seed..seed + drawn).tell();
-    if played.schedules < LEAST {
+    if played.schedules < LEAST && std::env::var_os("LEASEHOLD_SCHEDULES").is_none() {
         eprintln!("{} schedules are fewer than {LEAST}", played.schedules);
         std::process::exit(1);
     }
