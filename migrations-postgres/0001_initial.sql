@@ -86,6 +86,7 @@ create table leasehold.jobs (
   subject_version bigint,
   traceparent text,
   partition text collate "C",
+  replay_of uuid,
   constraint jobs_lease_exactly_when_leased check (
     (state = 'leased') = (worker_id is not null)
     and (worker_id is null) = (lease_expires_at is null)
@@ -246,13 +247,17 @@ create table leasehold.dead_letters (
   attempts bigint not null,
   first_failure_at timestamptz not null,
   last_failure_at timestamptz not null,
-  escalated boolean not null default false,
-  replayed_by uuid,
-  resolved_at timestamptz,
-  resolved_by text,
+  state text collate "C" not null default 'open'
+    check (state in ('open', 'replaying', 'superseded', 'resolved', 'escalated')),
+  replay_job uuid,
+  changed_at timestamptz,
+  changed_by text,
   note text,
   primary key (job_id, claim_version)
 );
+-- What the end of a replaying job decides.
+create index dead_letters_replaying on leasehold.dead_letters (replay_job)
+  where state = 'replaying';
 
 create table leasehold.tombstones (
   job_id uuid primary key,
@@ -367,7 +372,7 @@ create view leasehold.v_jobs as
     j.held, j.attempts, j.attempts_max, j.executions, j.claim_version, j.worker_id,
     j.lease_expires_at, j.heartbeat_at, j.cancel_requested, j.scope, j.key, j.subject,
     j.subject_version, j.payload, o.result, o.checkpoint, o.failure, j.created_at, j.updated_at,
-    j.started_at, j.finished_at, j.partition
+    j.started_at, j.finished_at, j.partition, j.replay_of
   from leasehold.jobs j
     left join leasehold.outcomes o on o.job_id = j.id;
 create view leasehold.v_events as

@@ -92,6 +92,7 @@ create table leasehold_jobs (
   subject_version integer,
   traceparent text,
   partition text,
+  replay_of blob,
   constraint jobs_subject_has_version check ((subject is null) = (subject_version is null)),
   constraint jobs_lease_exactly_when_leased check (
     (state = 'leased') = (worker_id is not null)
@@ -238,15 +239,19 @@ create table leasehold_dead_letters (
   attempts integer not null,
   first_failure_at integer not null,
   last_failure_at integer not null,
-  escalated integer not null default 0 check (escalated in (0, 1)),
-  replayed_by blob,
-  resolved_at integer,
-  resolved_by text,
+  state text not null default 'open'
+    check (state in ('open', 'replaying', 'superseded', 'resolved', 'escalated')),
+  replay_job blob,
+  changed_at integer,
+  changed_by text,
   note text,
   primary key (job_id, claim_version)
 ) strict;
 
 create index leasehold_dead_letters_listed on leasehold_dead_letters (queue, job_id, claim_version);
+-- What the end of a replaying job decides.
+create index leasehold_dead_letters_replaying on leasehold_dead_letters (replay_job)
+  where state = 'replaying';
 
 create table leasehold_tombstones (
   job_id blob primary key,
@@ -359,7 +364,7 @@ create view leasehold_v_jobs as
     j.held, j.attempts, j.attempts_max, j.executions, j.claim_version, j.worker_id,
     j.lease_expires_at, j.heartbeat_at, j.cancel_requested, j.scope, j.key, j.subject,
     j.subject_version, coalesce(j.payload, p.payload) as payload, o.result, o.checkpoint, o.failure, j.created_at, j.updated_at,
-    j.started_at, j.finished_at, j.partition
+    j.started_at, j.finished_at, j.partition, j.replay_of
   from leasehold_jobs j
     left join leasehold_payloads p on p.job_id = j.id
     left join leasehold_outcomes o on o.job_id = j.id;

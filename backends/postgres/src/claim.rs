@@ -18,7 +18,7 @@ use crate::joined::{Joined, Verb};
 use crate::load::{self, Facts};
 use crate::row::Columns;
 use crate::statement::{Db, Sql, sql};
-use crate::{deliver, turns};
+use crate::{deliver, letters, turns};
 
 /// The most expired rows that one claim takes back in passing.
 const RECLAIM_MAX: usize = 1_000;
@@ -91,7 +91,7 @@ impl Verb for ReclaimRequest {
         match &self.what {
             Reclaimable::Jobs(queues) => {
                 let found = expired(&tx.db, &facts, queues.as_deref(), self.limit).await?;
-                done.jobs = reclaim_rows(&mut work, found)?;
+                done.jobs = reclaim_rows(&tx.db, &mut work, found).await?;
                 done.jobs.sort_unstable();
             }
             Reclaimable::Events(topics) => {
@@ -189,7 +189,7 @@ impl Taking<'_> {
             return Ok(Vec::new());
         }
         let mut work = self.facts.work(self.joined.shared);
-        let back = reclaim_rows(&mut work, found)?;
+        let back = reclaim_rows(&self.joined.db, &mut work, found).await?;
         self.joined.write(work).await?;
         Ok(back.into_iter().map(|(id, _)| id).collect())
     }
@@ -234,9 +234,11 @@ impl Taking<'_> {
     }
 
     /// The jobs for which something may be left. Every claim raises the version, so a job at its first
-    /// has not been executed before, unless this is the repeat of that claim.
+    /// has not been executed before, unless this is the repeat of that claim; but it may go on where one
+    /// that it replays has failed.
     fn executed_before(&self) -> Vec<JobId> {
-        let again = |(at, row): &(usize, &JobRow)| *at < self.had || row.version.get() > 1;
+        let again =
+            |(at, row): &(usize, &JobRow)| *at < self.had || row.version.get() > 1 || row.again;
         self.rows.iter().enumerate().filter(again).map(|(_, row)| row.id).collect()
     }
 
@@ -295,9 +297,14 @@ async fn expired(
     Ok(found)
 }
 
-fn reclaim_rows(work: &mut Work, rows: Vec<JobRow>) -> Result<Vec<(JobId, Place)>> {
+async fn reclaim_rows(
+    db: &Db<'_>,
+    work: &mut Work,
+    rows: Vec<JobRow>,
+) -> Result<Vec<(JobId, Place)>> {
     let ids: Vec<JobId> = rows.iter().map(|row| row.id).collect();
     work.load_jobs(rows);
+    letters::load(db, work).await?;
     let mut done = Vec::with_capacity(ids.len());
     for id in ids {
         done.extend(work.reclaim(id)?.map(|place| (id, place)));

@@ -11,6 +11,7 @@ use leasehold_core::{
 use crate::bind::Params;
 use crate::error::corrupt;
 use crate::joined::{Joined, Verb};
+use crate::letters;
 use crate::load::{self, Facts};
 use crate::row::Columns;
 use crate::statement::{Db, sql};
@@ -58,6 +59,13 @@ impl Joined<'_> {
             }
             Control::Retry { job, actor } => {
                 self.on_job(facts, *job, |work| work.reopen(*job, actor)).await
+            }
+            Control::Replay(replay) => self.replay(facts, replay).await,
+            Control::NoteLetter { act, job, actor, note } => {
+                let mut work = self.on_letters(facts, *job).await?;
+                let done = work.note_letter(*act, *job, actor, note)?;
+                self.write(work).await?;
+                Ok(done)
             }
             Control::ReplayEvent { event, actor } => self.replay_event(facts, *event, actor).await,
             Control::BumpEpoch { actor } => self.bump_epoch(facts, actor).await,
@@ -122,6 +130,7 @@ impl Joined<'_> {
         act: impl FnOnce(&mut Work) -> Result<Controlled>,
     ) -> Result<Controlled> {
         let mut work = load::on_jobs(&self.db, self.shared, &mut facts.clone(), &[job]).await?;
+        letters::load(&self.db, &mut work).await?;
         let done = act(&mut work)?;
         self.write(work).await?;
         Ok(done)

@@ -141,7 +141,11 @@ impl Verb for [EventSettlement] {
         let mut work = facts.work(tx.shared);
         work.load_events(rows);
         let answers = self.iter().map(|item| work.settle_event(item)).collect();
+        let delivered = work.delivered_of_jobs();
         tx.write(work).await?;
+        if !delivered.is_empty() {
+            tx.close_letters(&facts, delivered).await?;
+        }
         Ok(answers)
     }
 }

@@ -3,8 +3,8 @@
 use leasehold_core::row::QueueRow;
 use leasehold_core::rules::Lifecycles;
 use leasehold_core::{
-    Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView, Page,
-    Paging, Query, QueueName, Result, TransitionView, WaitView,
+    Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView,
+    LetterFilter, Page, Paging, Query, Result, TransitionView, WaitView,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use crate::bind::Params;
 use crate::load::{self, Shared};
 use crate::row::Columns;
 use crate::statement::{Db, Sql, sql};
-use crate::waits;
+use crate::{letters, waits};
 
 /// Reads a page; the connection is inside a transaction, so that all of it is of one instant.
 pub(crate) async fn find(db: &Db<'_>, shared: &Shared, query: &Query) -> Result<Page<Found>> {
@@ -32,14 +32,11 @@ pub(crate) async fn find(db: &Db<'_>, shared: &Shared, query: &Query) -> Result<
             Ok(page(found, paging, cursor, |event| Found::Event(Box::new(event))))
         }
         Query::DeadLetters(queue, paging) => {
-            paging.check()?;
-            let found = dead_letters(db, queue.as_ref(), paging).await?;
-            let cursor = |letter: &DeadLetterView| Cursor {
-                id: letter.job.as_uuid(),
-                sequence: letter.claim_version.get(),
-            };
-            Ok(page(found, paging, cursor, |letter| Found::DeadLetter(Box::new(letter))))
+            let mut filter = LetterFilter::new();
+            filter.queue.clone_from(queue);
+            letter_page(db, &filter, paging).await
         }
+        Query::Letters(filter, paging) => letter_page(db, filter, paging).await,
         Query::Transitions(job, paging) => {
             paging.check()?;
             let found = transitions(db, *job, paging).await?;
@@ -116,7 +113,9 @@ async fn jobs(
         let mut columns = Columns::of(row);
         let job = columns.job()?;
         let request = columns.request(job.id)?;
-        JobView::from_rows(lifecycles, job, request, columns.outcome()?)
+        let mut view = JobView::from_rows(lifecycles, job, request, columns.outcome()?)?;
+        view.replay_of = columns.maybe_id()?.map(JobId::from_uuid);
+        Ok(view)
     };
     let subject = filter.subject.as_deref();
     let filters = |values: Params| {
@@ -153,22 +152,14 @@ async fn events(db: &Db<'_>, filter: &EventFilter, paging: &Paging) -> Result<Ve
     db.rows(sql, values, |row| Ok(Columns::of(row).event()?.into())).await
 }
 
-async fn dead_letters(
-    db: &Db<'_>,
-    queue: Option<&QueueName>,
-    paging: &Paging,
-) -> Result<Vec<DeadLetterView>> {
-    let (begin, version) = after(paging);
-    let values = Params::new()
-        .one(begin)
-        .one(version)
-        .one(queue.map(|queue| queue.as_str()))
-        .one(paging.size + 1);
-    let read = |row: &Row| {
-        let mut columns = Columns::of(row);
-        Ok(DeadLetterView::from_row(columns.dead_letter()?, columns.time()?))
+async fn letter_page(db: &Db<'_>, filter: &LetterFilter, paging: &Paging) -> Result<Page<Found>> {
+    paging.check()?;
+    let found = letters::page(db, filter, paging).await?;
+    let cursor = |letter: &DeadLetterView| Cursor {
+        id: letter.job.as_uuid(),
+        sequence: letter.claim_version.get(),
     };
-    db.rows(sql!("find_dead_letters"), values, read).await
+    Ok(page(found, paging, cursor, |letter| Found::DeadLetter(Box::new(letter))))
 }
 
 async fn transitions(db: &Db<'_>, job: JobId, paging: &Paging) -> Result<Vec<TransitionView>> {

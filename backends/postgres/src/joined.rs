@@ -15,7 +15,7 @@ use crate::load::{self, Facts, Shared};
 use crate::own::Own;
 use crate::statement::Db;
 use crate::write::{self, Spared};
-use crate::{ends, marks, waits};
+use crate::{ends, letters, marks, waits};
 
 /// How often a verb is planned anew because another transaction came first.
 const PLANS_MAX: u32 = 5;
@@ -241,6 +241,7 @@ impl Verb for [Settlement] {
         let (facts, rows) = tx.facts_and(&wants.jobs).await?;
         let spared = Spared { before: ends::before(&rows), ..Spared::default() };
         let (mut work, _) = load::wants(&tx.db, tx.shared, &facts, &wants, rows).await?;
+        letters::load(&tx.db, &mut work).await?;
         let follow_on = self.iter().flat_map(|item| &item.jobs);
         waits::load_parents(tx, &mut work, follow_on).await?;
         let answers = self.iter().map(|item| work.settle(item)).collect();

@@ -25,8 +25,8 @@ use crate::step;
 use crate::store::{Origin, PostgresStore, snapshot};
 
 /// The columns of `jobs` that a dump shows as the rows of `requests`.
-const REQUEST: [&str; 7] =
-    ["payload", "hash", "scope", "key", "subject", "subject_version", "traceparent"];
+const REQUEST: [&str; 8] =
+    ["payload", "hash", "scope", "key", "subject", "subject_version", "traceparent", "replay_of"];
 
 impl PostgresStore {
     /// Opens a store under test in a schema that is made anew: its ids are numbered, ids may lie at

@@ -40,6 +40,7 @@ mod group;
 mod joined;
 #[cfg(feature = "lab")]
 mod lab;
+mod letters;
 mod load;
 mod marks;
 mod migrate;

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
 
 use futures_util::future::{try_join, try_join3, try_join5};
-use leasehold_core::row::{
-    DeadLetterRow, EventRow, JobRow, KeyRow, Lease, OutcomePatch, QueueRow, TransitionRow,
-};
+use leasehold_core::row::{EventRow, JobRow, KeyRow, Lease, OutcomePatch, QueueRow, TransitionRow};
 use leasehold_core::rules::Changes;
 use leasehold_core::{
     EventState, HintKind, Hints, IdempotencyKey, JobId, OrderKey, QueueName, Result, Scope, State,
@@ -19,7 +17,7 @@ use crate::error::{came_first, corrupt};
 use crate::joined::Joined;
 use crate::row::Columns;
 use crate::statement::{Db, sql};
-use crate::{audit, ends, marks, new_jobs, subject, turns, waits};
+use crate::{audit, ends, letters, marks, new_jobs, subject, turns, waits};
 
 /// Which waiters the writes of one transaction are news for.
 #[derive(Debug, Default)]
@@ -117,7 +115,7 @@ pub(crate) async fn changes(
         new_events(db, &changes.events_new),
         events(db, &changes.events),
         transitions(db, &changes.transitions),
-        dead_letters(db, &changes.dead_letters),
+        letters::write(db, changes),
         audit::add(db, &changes.audit),
     )
     .await
@@ -359,21 +357,4 @@ async fn transitions(db: &Db<'_>, rows: &[TransitionRow]) -> Result<()> {
         .many(rows.iter().map(|row| row.worker))
         .many(rows.iter().map(|row| row.actor.as_ref().map(|actor| actor.as_str())));
     db.execute(sql!("insert_transition"), values).await.map(|_| ())
-}
-
-async fn dead_letters(db: &Db<'_>, rows: &[DeadLetterRow]) -> Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let values = Params::new()
-        .many(rows.iter().map(|row| row.job))
-        .many(rows.iter().map(|row| row.version))
-        .many(rows.iter().map(|row| row.queue.as_str()))
-        .many(rows.iter().map(|row| row.kind.as_str()))
-        .many(rows.iter().map(|row| row.stage.as_str()))
-        .many(rows.iter().map(|row| row.error_class.as_str()))
-        .many(rows.iter().map(|row| &row.failure))
-        .many(rows.iter().map(|row| row.attempts))
-        .many(rows.iter().map(|row| row.last_failure_at));
-    db.execute(sql!("insert_dead_letter"), values).await.map(|_| ())
 }

@@ -14,7 +14,7 @@ use crate::joined::Joined;
 use crate::load::{self, Asked, Before, Facts, bound};
 use crate::row::Columns;
 use crate::statement::{Sql, execute, id_list, row, rows, sql};
-use crate::{deliver, turns, waits, write};
+use crate::{deliver, letters, turns, waits, write};
 
 /// The most expired rows that one claim takes back in passing.
 const RECLAIM_MAX: usize = 1_000;
@@ -59,7 +59,7 @@ impl Joined<'_> {
             match &request.what {
                 Reclaimable::Jobs(queues) => {
                     let found = expired(self.conn, facts, queues.as_deref(), request.limit)?;
-                    done.jobs = reclaim_rows(&mut work, found)?;
+                    done.jobs = reclaim_rows(self.conn, &mut work, found)?;
                     done.jobs.sort_unstable();
                 }
                 Reclaimable::Events(topics) => {
@@ -140,7 +140,7 @@ impl Taking<'_> {
     fn take_back(&mut self, queue: &QueueName) -> Result<()> {
         let queues = std::slice::from_ref(queue);
         let found = expired(self.joined.conn, self.facts, Some(queues), RECLAIM_MAX)?;
-        reclaim_rows(&mut self.work, found)?;
+        reclaim_rows(self.joined.conn, &mut self.work, found)?;
         waits::resolve(self.joined.conn, &mut self.work)
     }
 
@@ -295,9 +295,14 @@ fn expired(
     Ok(found)
 }
 
-fn reclaim_rows(work: &mut Work, rows: Vec<JobRow>) -> Result<Vec<(JobId, leasehold_core::Place)>> {
+fn reclaim_rows(
+    conn: &Connection,
+    work: &mut Work,
+    rows: Vec<JobRow>,
+) -> Result<Vec<(JobId, leasehold_core::Place)>> {
     let ids: Vec<JobId> = rows.iter().map(|row| row.id).collect();
     work.load_jobs(rows);
+    letters::load(conn, work)?;
     let mut done = Vec::with_capacity(ids.len());
     for id in ids {
         done.extend(work.reclaim(id)?.map(|place| (id, place)));

@@ -9,6 +9,7 @@ use rusqlite::{Connection, params};
 
 use crate::error::corrupt;
 use crate::joined::Joined;
+use crate::letters;
 use crate::load::{self, Facts};
 use crate::row::Columns;
 use crate::statement::{execute, row, sql};
@@ -39,6 +40,10 @@ impl Joined<'_> {
             }
             Control::Retry { job, actor } => {
                 self.on_job(facts, *job, |work| work.reopen(*job, actor))
+            }
+            Control::Replay(replay) => self.replay(facts, replay),
+            Control::NoteLetter { act, job, actor, note } => {
+                self.on_letters(facts, *job, |work| work.note_letter(*act, *job, actor, note))
             }
             Control::ReplayEvent { event, actor } => self.replay_event(facts, *event, actor),
             Control::BumpEpoch { actor } => self.bump_epoch(facts, actor),
@@ -104,6 +109,7 @@ impl Joined<'_> {
     ) -> Result<Controlled> {
         let mut work = facts.work(self.shared);
         let _before = load::jobs(self.conn, &mut work, &[job])?;
+        letters::load(self.conn, &mut work)?;
         let done = act(&mut work)?;
         self.write(facts, work)?;
         Ok(done)

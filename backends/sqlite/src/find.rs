@@ -3,15 +3,15 @@
 use leasehold_core::row::QueueRow;
 use leasehold_core::rules::Lifecycles;
 use leasehold_core::{
-    Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView, Page,
-    Paging, Query, QueueName, Result, TransitionView, WaitView,
+    Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView,
+    LetterFilter, Page, Paging, Query, Result, TransitionView, WaitView,
 };
 use rusqlite::{Connection, params};
 
 use crate::load::{self, Shared, bound};
 use crate::row::Columns;
 use crate::statement::{Sql, row, rows, sql};
-use crate::{places, waits};
+use crate::{letters, places, waits};
 
 /// Reads a page; the connection is inside a transaction, so that all of it is of one instant.
 pub(crate) fn find(conn: &Connection, shared: &Shared, query: &Query) -> Result<Page<Found>> {
@@ -30,14 +30,11 @@ pub(crate) fn find(conn: &Connection, shared: &Shared, query: &Query) -> Result<
             Ok(page(found, paging, cursor, |event| Found::Event(Box::new(event))))
         }
         Query::DeadLetters(queue, paging) => {
-            paging.check()?;
-            let found = dead_letters(conn, queue.as_ref(), paging)?;
-            let cursor = |letter: &DeadLetterView| Cursor {
-                id: letter.job.as_uuid(),
-                sequence: letter.claim_version.get(),
-            };
-            Ok(page(found, paging, cursor, |letter| Found::DeadLetter(Box::new(letter))))
+            let mut filter = LetterFilter::new();
+            filter.queue.clone_from(queue);
+            letter_page(conn, &filter, paging)
         }
+        Query::Letters(filter, paging) => letter_page(conn, filter, paging),
         Query::Transitions(job, paging) => {
             paging.check()?;
             let found = transitions(conn, *job, paging)?;
@@ -119,7 +116,9 @@ fn jobs(
         let mut columns = Columns::of(row);
         let job = columns.job()?;
         let request = columns.request(job.id)?;
-        JobView::from_rows(lifecycles, job, request, columns.outcome()?)
+        let mut view = JobView::from_rows(lifecycles, job, request, columns.outcome()?)?;
+        view.replay_of = columns.maybe_id()?.map(JobId::from_uuid);
+        Ok(view)
     };
     if let Some(id) = only {
         if id.as_bytes().as_slice() <= begin.as_slice() {
@@ -186,19 +185,14 @@ fn events_by(
     rows(conn, sql, values, |row| Ok(Columns::of(row).event()?.into()))
 }
 
-fn dead_letters(
-    conn: &Connection,
-    queue: Option<&QueueName>,
-    paging: &Paging,
-) -> Result<Vec<DeadLetterView>> {
-    let (begin, version) = after(paging);
-    let values = params![begin, version, queue.map(|queue| queue.as_str()), bound(paging.size + 1)];
-    let sql: Sql =
-        if queue.is_some() { sql!("find_dead_letters_of") } else { sql!("find_dead_letters") };
-    rows(conn, sql, values, |row| {
-        let mut columns = Columns::of(row);
-        Ok(DeadLetterView::from_row(columns.dead_letter()?, columns.time()?))
-    })
+fn letter_page(conn: &Connection, filter: &LetterFilter, paging: &Paging) -> Result<Page<Found>> {
+    paging.check()?;
+    let found = letters::page(conn, filter, paging)?;
+    let cursor = |letter: &DeadLetterView| Cursor {
+        id: letter.job.as_uuid(),
+        sequence: letter.claim_version.get(),
+    };
+    Ok(page(found, paging, cursor, |letter| Found::DeadLetter(Box::new(letter))))
 }
 
 fn transitions(conn: &Connection, job: JobId, paging: &Paging) -> Result<Vec<TransitionView>> {

@@ -11,7 +11,7 @@ use rusqlite::{Connection, Savepoint, Transaction};
 use crate::error::named;
 use crate::load::{self, Before, Facts, Shared};
 use crate::statement::batch;
-use crate::{deliver, ends, waits, write};
+use crate::{deliver, ends, letters, waits, write};
 
 mod sealed {
     pub trait Sealed {}
@@ -121,6 +121,7 @@ impl Joined<'_> {
             let mut work = facts.work(self.shared);
             let wants = SettleWants::of(settlements);
             let (before, _) = load::wants(self.conn, &mut work, &wants)?;
+            letters::load(self.conn, &mut work)?;
             waits::load_parents(self.conn, &mut work, settlements.iter().flat_map(|it| &it.jobs))?;
             let answers = settlements.iter().map(|item| work.settle(item)).collect();
             waits::resolve(self.conn, &mut work)?;
@@ -172,7 +173,11 @@ impl Joined<'_> {
             let mut work = facts.work(self.shared);
             deliver::load(self.conn, &mut work, items.iter().map(|item| &item.fence))?;
             let answers = items.iter().map(|item| work.settle_event(item)).collect();
+            let delivered = work.delivered_of_jobs();
             self.write(facts, work)?;
+            if !delivered.is_empty() {
+                self.close_letters(facts, &delivered)?;
+            }
             Ok(answers)
         })
     }

@@ -45,6 +45,7 @@ mod fork;
 mod joined;
 #[cfg(feature = "lab")]
 mod lab;
+mod letters;
 mod load;
 mod migrate;
 mod once;

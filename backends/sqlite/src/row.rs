@@ -11,9 +11,9 @@ use leasehold_core::row::{
 };
 use leasehold_core::{
     Actor, BucketName, ClaimId, Error, EventId, EventState, IdempotencyKey, JobId, JobKind,
-    LeaseLength, LifecycleName, Namespace, Ordering, PartitionName, QueueName, RecordId, RecordKey,
-    RequestHash, Result, Scope, StageName, StartRate, State, Subject, Timestamp, Topic, Verb,
-    VerdictKind, WorkerId,
+    LeaseLength, LetterState, LifecycleName, Namespace, Ordering, PartitionName, QueueName,
+    RecordId, RecordKey, RequestHash, Result, Scope, StageName, StartRate, State, Subject,
+    Timestamp, Topic, Verb, VerdictKind, WorkerId,
 };
 use rusqlite::Row;
 use rusqlite::types::{FromSql, ValueRef};
@@ -335,6 +335,11 @@ impl<'r, 's> Columns<'r, 's> {
             failure: self.json()?,
             attempts: self.raw()?,
             last_failure_at: self.time()?,
+            state: self.text(LetterState::parse)?,
+            replay_job: self.maybe_id()?.map(JobId::from_uuid),
+            changed_at: self.maybe_time()?,
+            changed_by: self.maybe(|text| Actor::new(text))?,
+            note: self.raw()?,
         })
     }
 

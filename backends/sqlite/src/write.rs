@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use leasehold_core::row::{
-    DeadLetterRow, EventRow, JobRow, KeyRow, OutcomePatch, QueueRow, RequestRow, TransitionRow,
+    EventRow, JobRow, KeyRow, OutcomePatch, QueueRow, RequestRow, TransitionRow,
 };
 use leasehold_core::rules::Changes;
 use leasehold_core::{
@@ -19,7 +19,7 @@ use crate::error::corrupt;
 use crate::load::{Before, Shared, topic_is_ordered};
 use crate::row::{Columns, micros};
 use crate::statement::{Prepared, execute, row, sql};
-use crate::{audit, subject, turns, waits};
+use crate::{audit, letters, subject, turns, waits};
 
 /// Which waiters the writes of this thread are news for, since it was last asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,7 +148,7 @@ pub(crate) fn changes(
     changes.events_new.iter().try_for_each(|row| new_event(conn, row))?;
     changes.events.iter().try_for_each(|row| event(conn, row))?;
     changes.transitions.iter().try_for_each(|row| transition(conn, row))?;
-    changes.dead_letters.iter().try_for_each(|row| dead_letter(conn, row))?;
+    letters::write(conn, changes)?;
     changes.audit.iter().try_for_each(|row| audit::add(conn, row))?;
     turns::write(conn, changes)
 }
@@ -382,19 +382,4 @@ fn transition(conn: &Connection, row: &TransitionRow) -> Result<()> {
         row.actor.as_ref().map(|actor| actor.as_str()),
     ];
     execute(conn, sql!("insert_transition"), values).map(|_| ())
-}
-
-fn dead_letter(conn: &Connection, row: &DeadLetterRow) -> Result<()> {
-    let values = params![
-        row.job.as_bytes().as_slice(),
-        row.version.get(),
-        row.queue.as_str(),
-        row.kind.as_str(),
-        row.stage.as_str(),
-        row.error_class,
-        row.failure.as_str(),
-        row.attempts,
-        row.last_failure_at.as_micros(),
-    ];
-    execute(conn, sql!("insert_dead_letter"), values).map(|_| ())
 }

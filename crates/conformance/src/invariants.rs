@@ -26,6 +26,7 @@ pub fn broken(dump: &Dump) -> Vec<String> {
     }
     said.extend(keys(dump, &jobs));
     said.extend(traces(dump, &jobs));
+    said.extend(letters(dump, &jobs));
     said
 }
 
@@ -201,6 +202,40 @@ fn traces(dump: &Dump, jobs: &BTreeMap<Uuid, Cells>) -> Vec<String> {
     }
     said
 }
+
+/// A letter under way has a job that is under way or has something left to send, or is gone; one that
+/// names no replay was never replayed. No job has two letters that wait for an operator.
+fn letters(dump: &Dump, jobs: &BTreeMap<Uuid, Cells>) -> Vec<String> {
+    let mut said = Vec::new();
+    let mut waiting = BTreeSet::new();
+    for row in dump.cells("dead_letters") {
+        let (state, replay) = (text(row, "state").unwrap_or(""), id(row, "replay_job"));
+        let by = replay.and_then(|job| jobs.get(&job));
+        let by = by.and_then(|job| text(job, "state"));
+        let is_over = by == Some("dead_letter") || by == Some("cancelled");
+        let wants = matches!(state, "open" | "escalated");
+        let twice = wants && !waiting.insert(id(row, "job_id"));
+        said.extend(
+            unless([
+                (LETTERS.contains(&state), "no state of a letter"),
+                (state != "replaying" || replay.is_some(), "under way, but by no job"),
+                (state != "superseded" || replay.is_some(), "superseded without a replay"),
+                (state != "replaying" || !is_over, "under way, but its replay has ended badly"),
+                (!twice, "two letters of one job wait for an operator"),
+                (
+                    replay.is_none() || (is_there(row, "changed_by") && is_there(row, "note")),
+                    "replayed, and nobody says why",
+                ),
+            ])
+            .into_iter()
+            .map(|why| format!("{why}: {}", line(row))),
+        );
+    }
+    said
+}
+
+/// The states of a dead letter.
+const LETTERS: [&str; 5] = ["open", "replaying", "superseded", "resolved", "escalated"];
 
 #[cfg(test)]
 mod tests;

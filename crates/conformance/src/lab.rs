@@ -36,6 +36,11 @@ impl Lab {
         Ok(Self { store, clock })
     }
 
+    /// The store, for what takes one.
+    pub(crate) fn store(&self) -> &dyn leasehold_core::Store {
+        &*self.store
+    }
+
     /// Moves the store's clock on by whole seconds.
     pub(crate) fn advance(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));

@@ -7,14 +7,15 @@ use leasehold_core::lab::{Dump, Ending, LabStore, RecordReply, RecordStep, Reply
 use leasehold_core::{
     Actor, ClaimId, ClaimRequest, ClaimVersion, Control, Epoch, EventClaimRequest, EventId,
     Failure, FailureCode, Fence, IdempotencyKey, JobFilter, JobId, JobKind, Json, LeaseLength,
-    NewEvent, NewJob, OnFailure, Once, OrderKey, Ordering, Paging, Progress, PruneRequest, PutBlob,
-    QueueName, QueueSettings, ReclaimRequest, RecordId, RenewRequest, RequestHash, Result, Scope,
-    Settlement, StoreExt, Timestamp, Topic, Verdict, WorkerId,
+    LetterAct, LifecycleName, NewEvent, NewJob, OnFailure, Once, OrderKey, Ordering, Paging,
+    Progress, PruneRequest, PutBlob, QueueName, QueueSettings, ReclaimRequest, RecordId,
+    RenewRequest, Replay, RequestHash, Result, Scope, Settlement, StoreExt, Timestamp, Topic,
+    Verdict, WorkerId,
 };
 use uuid::Uuid;
 
 /// The verbs that end where they would have when they are asked for again.
-pub const REPEATABLE: [&str; 19] = [
+pub const REPEATABLE: [&str; 23] = [
     "enqueue",
     "publish",
     "claim",
@@ -31,6 +32,10 @@ pub const REPEATABLE: [&str; 19] = [
     "reclaim",
     "prune",
     "cancel",
+    "replay",
+    "replay_anew",
+    "end_replay",
+    "note_letter",
     "set_queue",
     "once",
     "put_blob",
@@ -122,10 +127,49 @@ pub async fn prepare(store: &dyn LabStore, verb: &str) -> Result<()> {
             let _new = answer?;
         }
     }
-    if verb == "prune" {
-        store.succeed(fence()?).await?;
+    match verb {
+        "prune" => {
+            let _done = store.succeed(fence()?).await?;
+        }
+        "replay" | "replay_anew" | "end_replay" | "note_letter" => dead(store, verb).await?,
+        _ => {}
     }
     Ok(())
+}
+
+/// One more job that is a dead letter, in a queue of its own; replayed and claimed where its end is next.
+async fn dead(store: &dyn LabStore, verb: &str) -> Result<()> {
+    let (queue, mut dead) = (QueueName::new("dead")?, job(41)?.queue(QueueName::new("dead")?));
+    let mut verdict =
+        Verdict::DeadLetter { failure: Failure::new(FailureCode::SchemaInvalid, "broke") };
+    if verb != "replay" {
+        dead = dead.lifecycle(LifecycleName::new("work_queue")?);
+        verdict = Verdict::Fail { failure: Failure::new(FailureCode::SchemaInvalid, "broke") };
+    }
+    let _new = store.enqueue_one(dead).await?;
+    let request = |claim| {
+        let request = ClaimRequest::new(worker(), [queue.clone()]);
+        request.claim_id(ClaimId::from_uuid(id(claim)))
+    };
+    let claims = store.claim(request(81)).await?;
+    assert_eq!(claims.len(), 1);
+    let _dead = store.settle_one(Settlement::new(claims[0].fence, verdict)).await?;
+    if verb == "end_replay" {
+        let _replayed = store.control(replay()?).await?;
+        assert_eq!(store.claim(request(82)).await?.len(), 1);
+    }
+    Ok(())
+}
+
+fn replay() -> Result<Control> {
+    let replay = Replay::new(JobId::from_uuid(id(41)), actor()?).note("mended").safe_to_repeat();
+    Ok(Control::Replay(Box::new(replay.new_job(JobId::from_uuid(id(42))))))
+}
+
+/// The fence of the claim of a replay by a new job.
+fn fence_of_replay() -> Result<Fence> {
+    let (job, claim) = (JobId::from_uuid(id(42)), ClaimId::from_uuid(id(82)));
+    Ok(Fence::from_parts(job, ClaimVersion::new(1)?, claim, worker(), Epoch::default()))
 }
 
 /// How long after its beginning a verb runs.
@@ -208,6 +252,10 @@ pub async fn run(store: &dyn LabStore, verb: &str) -> Result<()> {
         | "dead_letter" => {
             let _settled = store.settle_one(settlement(verb)?).await?;
         }
+        "end_replay" => {
+            let done = Verdict::Succeed { result: None };
+            let _settled = store.settle_one(Settlement::new(fence_of_replay()?, done)).await?;
+        }
         "reclaim" => drop(store.reclaim(ReclaimRequest::jobs()).await?),
         "prune" => {
             let _pruned = store.prune(PruneRequest::new()).await?;
@@ -225,6 +273,12 @@ async fn operate(store: &dyn LabStore, verb: &str) -> Result<()> {
         "cancel" => {
             let job = JobId::from_uuid(id(4));
             Control::RequestCancel { job, actor: actor()?, reason: None }
+        }
+        "replay" | "replay_anew" => replay()?,
+        "note_letter" => {
+            let job = JobId::from_uuid(id(41));
+            let note = "by hand".to_owned();
+            Control::NoteLetter { act: LetterAct::Resolve, job, actor: actor()?, note }
         }
         "set_queue" => {
             let settings = QueueSettings::new().limit(Some(7));

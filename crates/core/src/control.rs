@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fence::Epoch;
 use crate::id::{EventId, JobId, WorkerId};
+use crate::letter::{LetterAct, Replay};
 use crate::lifecycle::Lifecycle;
 use crate::name::{Actor, QueueName, Topic};
 use crate::record::{Rate, check_bucket};
@@ -53,6 +54,19 @@ pub enum Control {
         job: JobId,
         /// Who asks.
         actor: Actor,
+    },
+    /// Runs a dead-lettered job again, with a fresh budget.
+    Replay(Box<Replay>),
+    /// Annotates, closes or escalates a job's newest dead letter.
+    NoteLetter {
+        /// What is done.
+        act: LetterAct,
+        /// The job.
+        job: JobId,
+        /// Who acts.
+        actor: Actor,
+        /// Why; must not be blank.
+        note: String,
     },
     /// Sends a dead-lettered event again, with a fresh budget.
     ReplayEvent {
@@ -205,6 +219,13 @@ pub enum Controlled {
     Cancelled,
     /// The job's holder will be told at its next renewal.
     CancelRequested,
+    /// The dead letter is being replayed, or has been.
+    Replayed {
+        /// The job that replays it: the same one, or the new one in its place.
+        job: JobId,
+        /// Whether an earlier request began that; nothing was written now.
+        repeated: bool,
+    },
     /// The epoch that holds now.
     Epoch(Epoch),
 }

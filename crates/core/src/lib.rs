@@ -24,11 +24,13 @@ pub mod job;
 pub mod json;
 #[cfg(feature = "lab")]
 pub mod lab;
+pub mod letter;
 pub mod lifecycle;
 pub mod memory;
 pub mod name;
 pub mod query;
 pub mod record;
+pub mod replay_batch;
 pub mod request_hash;
 pub mod retry;
 pub mod row;
@@ -58,6 +60,7 @@ pub use hints::{HintKind, Hints, Listener, Wake};
 pub use id::{ClaimId, EventId, JobId, WorkerId};
 pub use job::{Enqueued, Limits, NewJob, RunAt, Subject, priority};
 pub use json::{Json, JsonLimits};
+pub use letter::{LetterAct, LetterFilter, LetterState, Replay, ReplayFrom};
 pub use lifecycle::{
     Budget, BudgetScope, Edge, Lifecycle, LifecycleBuilder, Place, PublicNames, ResumeAt, State,
     Verb,
@@ -76,6 +79,7 @@ pub use record::{
     DocumentPage, Expected, ListDocuments, Once, PutBlob, PutDocument, Rate, RecordId, Records,
     Remembered, Take, Taken,
 };
+pub use replay_batch::{ReplayBatch, ReplayOutcome, ReplayReport, ReplayedRow};
 pub use request_hash::RequestHash;
 pub use retry::RetryPolicy;
 pub use settle::{Progress, Settled, Settlement, Verdict, VerdictKind};

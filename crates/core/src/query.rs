@@ -10,6 +10,7 @@ use crate::fence::ClaimVersion;
 use crate::id::{EventId, JobId, WorkerId};
 use crate::job::Subject;
 use crate::json::Json;
+use crate::letter::{LetterFilter, LetterState};
 use crate::lifecycle::{State, Verb};
 use crate::name::{
     Actor, IdempotencyKey, JobKind, LifecycleName, PartitionName, QueueName, Scope, StageName,
@@ -30,6 +31,8 @@ pub enum Query {
     Events(EventFilter, Paging),
     /// Dead letters of jobs, by job.
     DeadLetters(Option<QueueName>, Paging),
+    /// Dead letters of jobs that fit a filter, by job.
+    Letters(LetterFilter, Paging),
     /// The transition log of one job.
     Transitions(JobId, Paging),
     /// Queues and their settings, by name; paging does not apply.
@@ -316,6 +319,7 @@ pub struct JobView {
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     pub partition: Option<PartitionName>,
+    pub replay_of: Option<JobId>,
 }
 
 /// An outbox event as a reader sees it.
@@ -355,6 +359,11 @@ pub struct DeadLetterView {
     pub attempts: u32,
     pub first_failure_at: Timestamp,
     pub last_failure_at: Timestamp,
+    pub state: LetterState,
+    pub replay_job: Option<JobId>,
+    pub changed_at: Option<Timestamp>,
+    pub changed_by: Option<Actor>,
+    pub note: Option<String>,
 }
 
 /// One logged transition.

@@ -8,6 +8,7 @@ use crate::fence::ClaimVersion;
 use crate::id::{ClaimId, EventId, JobId, WorkerId};
 use crate::job::Subject;
 use crate::json::Json;
+use crate::letter::LetterState;
 use crate::lifecycle::{Place, State, Verb};
 use crate::name::{
     Actor, BucketName, IdempotencyKey, JobKind, LifecycleName, OrderKey, PartitionName, QueueName,
@@ -213,6 +214,23 @@ pub struct DeadLetterRow {
     pub attempts: u32,
     /// The store takes `first_failure_at` from the job's outcome row.
     pub last_failure_at: Timestamp,
+    pub state: LetterState,
+    /// The job that replays it: itself, or the new one.
+    pub replay_job: Option<JobId>,
+    /// When an act or a replay's end last changed it.
+    pub changed_at: Option<Timestamp>,
+    /// Who last acted on it.
+    pub changed_by: Option<Actor>,
+    /// What they noted, sanitized.
+    pub note: Option<String>,
+}
+
+/// A new job that replays another (column `replay_of` of table `jobs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct ReplayRow {
+    pub job: JobId,
+    pub replay_of: JobId,
 }
 
 /// What is left of a pruned job (table `tombstones`).

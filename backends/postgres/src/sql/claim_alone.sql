@@ -86,7 +86,7 @@ with recursive facts as materialized (
     lease_expires_at, heartbeat_at, lease_ms, step, cancel_requested, transition_seq, event_seq,
     created_at, updated_at, started_at, finished_at, partition, payload, hash, scope, key, subject,
     subject_version, traceparent,
-    case when claim_version > 1 then (
+    case when claim_version > 1 or again then (
       select checkpoint from leasehold.outcomes where job_id = jobs.id
     ) end as checkpoint
 )

@@ -6,7 +6,7 @@
 -- whose jobs end so and write nothing else, $8 state, $9 verdict.
 with locked as materialized (
   select id, ctid as place, claim_id, claim_version, worker_id, state, lease_expires_at, updated_at,
-    not log and stage = 0 and lifecycle || ' ' || revision = any($7) as plain
+    not log and not again and stage = 0 and lifecycle || ' ' || revision = any($7) as plain
   from leasehold.jobs
   where id = any($1)
   order by id

@@ -7,7 +7,7 @@ select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.prior
   j.cancel_requested, j.transition_seq, j.event_seq, j.created_at, j.updated_at, j.started_at,
   j.finished_at, j.partition,
   j.payload, j.hash, j.scope, j.key, j.subject, j.subject_version, j.traceparent,
-  o.checkpoint, o.result, o.failure
+  o.checkpoint, o.result, o.failure, j.replay_of
 from (
     select *
     from leasehold.jobs

@@ -5,7 +5,7 @@ select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.prior
   j.cancel_requested, j.transition_seq, j.event_seq, j.created_at, j.updated_at, j.started_at,
   j.finished_at, j.partition,
   j.payload, j.hash, j.scope, j.key, j.subject, j.subject_version, j.traceparent,
-  o.checkpoint, o.result, o.failure
+  o.checkpoint, o.result, o.failure, j.replay_of
 from (
     select id
     from leasehold.jobs
@@ -19,7 +19,7 @@ from (
       attempts, attempts_max, executions, claim_version, claim_id, last_verdict, worker_id,
       lease_expires_at, heartbeat_at, lease_ms, step, cancel_requested, transition_seq, event_seq,
       created_at, updated_at, started_at, finished_at, partition, payload, hash, scope, key, subject,
-      subject_version, traceparent
+      subject_version, traceparent, replay_of
     from leasehold.jobs
     where id = about.id
     limit 1

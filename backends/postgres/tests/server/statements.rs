@@ -71,6 +71,7 @@ const TABLE: &[(&str, &str)] = &[
     ("count_leased", "'default', now()"),
     ("count_leased_all", "now()"),
     ("count_parents", "({waiting})[1]"),
+    ("drop_checkpoint", "{ended}"),
     (
         "end_alone",
         "{leased}, gen_random_uuid(), 1, gen_random_uuid(), 0, null, array['standard 1'], 'succeeded', 'succeed'",
@@ -83,7 +84,7 @@ const TABLE: &[(&str, &str)] = &[
     ("expired_jobs", "'default', now(), 100"),
     ("expired_jobs_all", "now(), 100"),
     ("find_children", "({leased})[1], {none}, 100"),
-    ("find_dead_letters", "{none}, 0, null, 100"),
+    ("find_dead_letters", "{none}, 0, null, 100, null, null, null, {last}"),
     ("find_event", "{none}, ({events})[1], null, null, null, null, 100"),
     ("find_events", "{none}, null, null, null, null, null, 100"),
     ("find_job", "({ended})[1], null, null, null, null, null"),
@@ -98,7 +99,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "insert_dead_letter",
-        "{leased}, {x bigint 2}, {x text 'default'}, {x text 'k'}, {x text 'run'}, {x text 'c'}, {x text '1'}, {x bigint 1}, {x timestamptz now()}",
+        "{leased}, {x bigint 2}, {x text 'default'}, {x text 'k'}, {x text 'run'}, {x text 'c'}, {x text '1'}, {x bigint 1}, {x timestamptz now()}, {x text 'open'}",
     ),
     (
         "insert_event",
@@ -126,16 +127,23 @@ const TABLE: &[(&str, &str)] = &[
     ("load_keys", "{x text 'scope'}, {keys}"),
     ("load_known_events", "{events}"),
     ("load_known_jobs", "{waiting}"),
+    ("load_letters", "({ended})[1]"),
     ("load_present", "{waiting}"),
     ("load_present_events", "{events}"),
+    ("load_replayed", "{ended}"),
+    ("load_request", "{ended}"),
+    ("load_sent", "{ended}"),
     ("load_tombstones", "{waiting}"),
+    ("load_unsent", "{ended}"),
     ("load_waits", "{leased}"),
     ("lock_events", "{held_events}, null"),
     ("lock_events_free", "{held_events}, null"),
     ("lock_jobs", "{leased}, null"),
     ("lock_jobs_free", "{leased}, null"),
+    ("note_replay", "{ended}, {new}"),
     ("once_load", "'scope', 'key 7'"),
     ("once_store", "'scope', 'key 7', decode(repeat('00', 32), 'hex'), '1', now(), now()"),
+    ("pass_key", "{x text 'scope'}, {keys}, {ended}, {new}"),
     ("partitions", "'shared', '', null, now(), true, true, 100"),
     ("prune_dead_letters", "{ended}"),
     ("prune_events", "'delivered', now() - interval '1 day', 100"),
@@ -160,6 +168,10 @@ const TABLE: &[(&str, &str)] = &[
     ),
     ("touch_jobs", "{leased}"),
     ("without_due", "'default', now()"),
+    (
+        "write_dead_letter",
+        "{ended}, {x bigint 1}, {x text 'open'}, {x uuid null}, {x timestamptz now()}, {x text null}, {x text null}",
+    ),
     (
         "write_event",
         "{held_events}, {x text 'waiting'}, {x timestamptz now()}, {x bigint 1}, {x bigint 2}, {x uuid null}, {x text null}, {x uuid null}, {x timestamptz null}, {x timestamptz null}, {x bigint null}, {x text null}, {x timestamptz now()}, {x timestamptz null}",
@@ -219,6 +231,7 @@ async fn ids(session: &Client, schema: &str) -> BTreeMap<&'static str, String> {
     let mut ids = BTreeMap::from([
         ("new", format!("array(select gen_random_uuid() from generate_series(1, {ITEMS}))")),
         ("none", format!("{NONE}::uuid")),
+        ("last", "'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid".to_owned()),
     ]);
     let from = [
         ("waiting", "select id from leasehold.jobs where state = 'waiting'"),

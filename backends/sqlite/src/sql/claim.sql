@@ -8,7 +8,8 @@ select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.prior
   j.finished_at, j.partition,
   coalesce(j.payload, (select p.payload from leasehold_payloads p where p.job_id = j.id)),
   j.hash, j.scope, j.key, j.subject, j.subject_version, j.traceparent,
-  iif(j.claim_version > 0, (select o.checkpoint from leasehold_outcomes o where o.job_id = j.id), null)
+  iif(j.claim_version > 0 or j.again = 1,
+    (select o.checkpoint from leasehold_outcomes o where o.job_id = j.id), null)
 from leasehold_jobs j
 where j.state = 'waiting' and j.held = 0 and j.partition is null and j.queue = ?1 and j.priority = ?2
   and j.run_at <= ?3

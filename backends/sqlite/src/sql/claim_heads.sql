@@ -9,6 +9,7 @@ select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.prior
   j.finished_at, j.partition,
   coalesce(j.payload, (select p.payload from leasehold_payloads p where p.job_id = j.id)),
   j.hash, j.scope, j.key, j.subject, j.subject_version, j.traceparent,
-  iif(j.claim_version > 0, (select o.checkpoint from leasehold_outcomes o where o.job_id = j.id), null)
+  iif(j.claim_version > 0 or j.again = 1,
+    (select o.checkpoint from leasehold_outcomes o where o.job_id = j.id), null)
 from list
   cross join leasehold_jobs j on j.id = substr(?1, at + 1, 16)

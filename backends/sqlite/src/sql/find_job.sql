@@ -7,7 +7,7 @@ select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.prior
   j.finished_at, j.partition,
   coalesce(j.payload, (select p.payload from leasehold_payloads p where p.job_id = j.id)),
   j.hash, j.scope, j.key, j.subject, j.subject_version, j.traceparent,
-  o.checkpoint, o.result, o.failure
+  o.checkpoint, o.result, o.failure, j.replay_of
 from leasehold_jobs j
   left join leasehold_outcomes o on o.job_id = j.id
 where j.id = ?1

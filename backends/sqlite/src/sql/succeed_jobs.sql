@@ -12,4 +12,7 @@ where id in (select substr(?1, at + 1, 16) from list)
   and +state = 'leased' -- the plus keeps the index over states out of it
   and claim_id = ?3 and claim_version = ?4 and worker_id = ?5 and lease_expires_at > ?2
   and updated_at <= ?2 and stage = 0 and log = 0
+  and (again = 0 or not exists (
+    select 1 from leasehold_dead_letters where replay_job = leasehold_jobs.id and state = 'replaying'
+  ))
   and instr(?6, char(10) || lifecycle || ' ' || revision || char(10)) > 0

@@ -22,6 +22,6 @@ select '', 'record ' || i, zeroblob(32), '{}', i, iif(i <= 600, 5, 3999999999999
 from n
 where i % 3 = 0;
 insert into leasehold_dead_letters
-select id, claim_version, queue, kind, 'running', 'GONE', '{}', 20, 1, 2, 0, null, null, null, null
+select id, claim_version, queue, kind, 'running', 'GONE', '{}', 20, 1, 2, 'open', null, null, null, null
 from leasehold_jobs
 where state = 'dead_letter';

@@ -23,21 +23,21 @@ select cast(printf('%016d', i) as blob),
   null, null, null, 0, 0, 0, 0, i, i, null,
   iif(i % 3 = 1 and i > 90, iif(i <= 600, 5, 3999999999999999), null),
   '{}', zeroblob(32), '', null,
-  iif(i % 1000 = 0, 'invoice ' || i, null), iif(i % 1000 = 0, 1, null), null, null
+  iif(i % 1000 = 0, 'invoice ' || i, null), iif(i % 1000 = 0, 1, null), null, null, null
 from n
 where not (i % 3 = 1 and i <= 90);
 insert into leasehold_jobs
 select cast(printf('%016d', i) as blob), iif(i % 2, 'default', 'print'), 'resize', 'standard', 1, 'leased',
   0, 0, 1, 0, 0, 0, 1, 20, 1, 1, zeroblob(16), null, zeroblob(16), 2, 1, 30000, 0, 0, 0, 0, i, i, i, null,
   '{}', zeroblob(32), '', null,
-  iif(i % 1000 = 0, 'invoice ' || i, null), iif(i % 1000 = 0, 1, null), null, null
+  iif(i % 1000 = 0, 'invoice ' || i, null), iif(i % 1000 = 0, 1, null), null, null, null
 from n
 where i % 3 = 1 and i <= 90;
 insert into leasehold_jobs
 select cast(printf('P%015d', i) as blob), 'shared', 'resize', 'standard', 1, 'waiting', 0,
   iif(i % 2, 5, i % 4), iif(i % 2, 4000000000000000, 1000), 0, 0, 0, 0, 20, 0, 0, null, null, null, null,
   null, null, 0, 0, 0, 0, 1, 1, null, null, '{}', zeroblob(32), '', null, null, null, null,
-  'tenant ' || (i / 2 % 1000)
+  'tenant ' || (i / 2 % 1000), null
 from n
 where i <= ROWS * 2;
 insert into leasehold_payloads

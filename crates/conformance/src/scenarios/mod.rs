@@ -19,6 +19,7 @@ mod fan_in_repeats;
 mod joined;
 mod keys;
 mod landing;
+mod letters;
 mod lifecycles;
 mod limits;
 mod listing;
@@ -31,6 +32,10 @@ mod progress;
 mod prune;
 mod reclaim;
 mod records;
+mod replays;
+mod replays_anew;
+mod replays_many;
+mod replays_sent;
 mod reruns;
 mod savepoints;
 mod settle;
@@ -94,4 +99,9 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     trail::SCENARIOS,
     lifecycles::SCENARIOS,
     operators::SCENARIOS,
+    replays::SCENARIOS,
+    replays_anew::SCENARIOS,
+    replays_many::SCENARIOS,
+    replays_sent::SCENARIOS,
+    letters::SCENARIOS,
 ];

@@ -6,13 +6,14 @@ use std::time::Duration;
 use leasehold_core::lab::{Ending, Step};
 use leasehold_core::{
     Actor, Admission, ClaimId, ClaimRequest, Control, EventClaimRequest, EventId, EventSettlement,
-    EventVerdict, Failure, FailureCode, Fence, IdempotencyKey, JobFilter, JobId, JobKind, Json,
+    EventVerdict, Failure, FailureCode, IdempotencyKey, JobFilter, JobId, JobKind, Json,
     LeaseLength, LifecycleName, NewEvent, NewJob, OnFailure, OrderKey, Ordering, Paging,
     PartitionName, Progress, PruneRequest, Query, QueueName, QueueSettings, Rate, ReclaimRequest,
     RenewRequest, Scope, Settlement, StageName, StartRate, Topic, Verdict, WorkerId,
 };
 
 use super::draw::Draw;
+use super::letters;
 use super::records::{self, once};
 use super::request::Request;
 use super::table::Table;
@@ -20,7 +21,7 @@ use super::table::Table;
 impl Request {
     /// Draws the next step.
     pub(super) fn draw(draw: &mut Draw, table: &Table) -> Self {
-        match draw.below(40) {
+        match draw.below(41) {
             0..=6 => Self::Enqueue(jobs(draw, table)),
             7..=13 => Self::Claim(claim(draw, table)),
             14..=15 => Self::Renew(renew(draw, &table.fences)),
@@ -38,6 +39,7 @@ impl Request {
             36 if draw.once_in(2) => Self::Once(once(draw)),
             36 => Self::Record(records::step(draw)),
             37 => joined(draw, table),
+            38 => Self::Control(letters::act(draw, table)),
             _ => Self::Advance(Duration::from_millis(draw.below(9_000) as u64)),
         }
     }
@@ -169,14 +171,10 @@ fn renew<F: Copy>(draw: &mut Draw, fences: &[F]) -> RenewRequest<F> {
     if draw.once_in(2) { request } else { request.lease(lease(draw)) }
 }
 
-fn fence(draw: &mut Draw, table: &Table) -> Option<Fence> {
-    draw.late(&table.fences).copied()
-}
-
 fn reports(draw: &mut Draw, table: &Table) -> Vec<Progress> {
     let mut out = Vec::new();
     for _ in 0..1 + draw.below(2) {
-        let Some(fence) = fence(draw, table) else { continue };
+        let Some(fence) = draw.late(&table.fences).copied() else { continue };
         let mut report = Progress::new(fence, draw.below(4) as u32);
         if draw.once_in(2) {
             report = report.checkpoint(json(draw));
@@ -215,7 +213,7 @@ fn settlements(draw: &mut Draw, table: &Table) -> Vec<Settlement> {
             out.push(sent.clone());
             continue;
         }
-        let Some(fence) = fence(draw, table) else { continue };
+        let Some(fence) = draw.late(&table.fences).copied() else { continue };
         let mut settlement = Settlement::new(fence, verdict(draw));
         if draw.once_in(4) {
             settlement = settlement.event(event(draw, table));
@@ -355,7 +353,8 @@ fn find(draw: &mut Draw, table: &Table) -> Query {
         0 => Query::Jobs(filter.queue(queue(draw)), paging),
         1 => Query::Jobs(filter, paging),
         2 => Query::Events(leasehold_core::EventFilter::new(), paging),
-        3 => Query::DeadLetters(None, paging),
+        3 if draw.once_in(2) => Query::DeadLetters(None, paging),
+        3 => letters::find(draw, paging),
         4 => match draw.late(&table.job_ids()) {
             Some(job) => Query::Transitions(*job, paging),
             None => Query::Queues,

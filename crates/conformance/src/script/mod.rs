@@ -3,6 +3,7 @@
 //! what is right: stores that agree pass, whatever they agree on; the scenarios say what is right.
 
 pub(crate) mod draw;
+mod letters;
 mod make;
 mod records;
 mod request;

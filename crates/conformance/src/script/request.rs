@@ -84,6 +84,7 @@ impl Request {
             Self::Claim(request) => table.keep_claim(request),
             Self::Settle(settlements) => table.keep_requests(&[], &[], settlements),
             Self::Publish(events) => table.keep_requests(&[], events, &[]),
+            Self::Control(Control::Replay(replay)) => table.keep_replay(replay),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 //! dead. All stores fill the same table; the first one's answers are kept, since the others must agree.
 
 use leasehold_core::{
-    Claim, ClaimRequest, EventClaim, EventFence, EventId, Fence, JobId, NewEvent, NewJob,
+    Claim, ClaimRequest, EventClaim, EventFence, EventId, Fence, JobId, NewEvent, NewJob, Replay,
     Settlement,
 };
 
@@ -16,6 +16,8 @@ pub(super) struct Table {
     pub(super) claims: Vec<ClaimRequest>,
     /// Settlements already sent, for a repeat.
     pub(super) settled: Vec<Settlement>,
+    /// Jobs whose settlement may have left a dead letter, and those that replay them.
+    pub(super) dead: Vec<JobId>,
     turn: usize,
 }
 
@@ -50,6 +52,14 @@ impl Table {
             self.jobs.extend(jobs.iter().cloned());
             self.events.extend(events.iter().cloned());
             self.settled.extend(settled.iter().cloned());
+            let ends = settled.iter().filter(|it| it.verdict.failure().is_some());
+            self.dead.extend(ends.map(|it| it.fence.job()));
+        }
+    }
+
+    pub(super) fn keep_replay(&mut self, replay: &Replay) {
+        if self.turn == 0 {
+            self.dead.push(replay.new_job);
         }
     }
 

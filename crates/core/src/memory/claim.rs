@@ -114,6 +114,7 @@ impl State {
         ids: Vec<JobId>,
     ) -> Result<Vec<(JobId, crate::lifecycle::Place)>> {
         self.load_jobs(work, ids.iter().copied());
+        self.load_letters(work);
         let mut done = Vec::with_capacity(ids.len());
         for id in ids {
             done.extend(work.reclaim(id)?.map(|place| (id, place)));

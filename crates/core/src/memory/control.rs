@@ -44,6 +44,10 @@ impl State {
             Control::Retry { job, actor } => {
                 self.on_job(facts, *job, |work| work.reopen(*job, actor))
             }
+            Control::Replay(replay) => self.replay(facts, replay),
+            Control::NoteLetter { act, job, actor, note } => {
+                self.on_letters(facts, *job, |_, work| work.note_letter(*act, *job, actor, note))
+            }
             Control::ReplayEvent { event, actor } => {
                 let mut work = self.work(facts);
                 self.load_events(&mut work, [*event]);
@@ -115,6 +119,7 @@ impl State {
     ) -> Result<Controlled> {
         let mut work = self.work(facts);
         self.load_jobs(&mut work, [job]);
+        self.load_letters(&mut work);
         let done = act(&mut work)?;
         self.conclude(facts, work)?;
         Ok(done)

@@ -105,7 +105,11 @@ impl State {
         let mut work = self.work(facts);
         self.load_events(&mut work, settlements.iter().map(|it| it.fence.event()));
         let answers = settlements.iter().map(|it| work.settle_event(it)).collect();
+        let delivered = work.delivered_of_jobs();
         self.write(facts, work);
+        if !delivered.is_empty() {
+            self.close_letters(facts, &delivered);
+        }
         Ok(answers)
     }
 }

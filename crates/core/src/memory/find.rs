@@ -6,6 +6,7 @@ use super::state::State;
 use crate::error::Result;
 use crate::event::Ordering;
 use crate::id::JobId;
+use crate::letter::LetterFilter;
 use crate::query::{
     Cursor, DeadLetterView, EventFilter, EventView, Found, JobFilter, JobView, Page, Paging, Query,
     QueueView, TransitionView,
@@ -28,15 +29,10 @@ impl State {
                 page(rows, paging, |row| Ok(Found::Event(Box::new(EventView::from(row.clone())))))
             }
             Query::DeadLetters(queue, paging) => {
-                paging.check()?;
-                let rows = self.dead_letters.iter();
-                let rows =
-                    rows.filter(|(_, (row, _))| queue.as_ref().is_none_or(|q| *q == row.queue));
-                let rows = rows.map(|((job, version), row)| (at(job.as_uuid(), *version), row));
-                page(rows, paging, |(row, first)| {
-                    Ok(Found::DeadLetter(Box::new(DeadLetterView::from_row(row.clone(), *first))))
-                })
+                let filter = LetterFilter { queue: queue.clone(), ..LetterFilter::default() };
+                self.find_letters(&filter, paging)
             }
+            Query::Letters(filter, paging) => self.find_letters(filter, paging),
             Query::Transitions(job, paging) => {
                 paging.check()?;
                 let rows = self.transitions.range((*job, i64::MIN)..=(*job, i64::MAX));
@@ -56,6 +52,15 @@ impl State {
                 Ok(Page::from_parts(rows.collect(), None))
             }
         }
+    }
+
+    fn find_letters(&self, filter: &LetterFilter, paging: &Paging) -> Result<Page<Found>> {
+        paging.check()?;
+        let rows = self.dead_letters.iter().filter(|(_, (row, _))| filter.fits(row));
+        let rows = rows.map(|((job, version), row)| (at(job.as_uuid(), *version), row));
+        page(rows, paging, |(row, first)| {
+            Ok(Found::DeadLetter(Box::new(DeadLetterView::from_row(row.clone(), *first))))
+        })
     }
 
     fn job_fits(&self, row: &JobRow, filter: &JobFilter) -> bool {
@@ -81,7 +86,9 @@ impl State {
         };
         let request = self.requests.get(&row.id).cloned().ok_or_else(|| corrupt(row.id))?;
         let outcome = self.outcomes.get(&row.id).map(|it| it.row.clone()).unwrap_or_default();
-        JobView::from_rows(&self.lifecycles, row.clone(), request, outcome)
+        let mut view = JobView::from_rows(&self.lifecycles, row.clone(), request, outcome)?;
+        view.replay_of = self.replays.get(&row.id).copied();
+        Ok(view)
     }
 }
 

@@ -24,6 +24,7 @@ mod deliver;
 mod find;
 #[cfg(feature = "lab")]
 mod lab;
+mod letters;
 mod order;
 mod records;
 mod state;

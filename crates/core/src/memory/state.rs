@@ -75,6 +75,8 @@ pub(super) struct State {
     pub(super) sequences: BTreeMap<OrderKey, i64>,
     pub(super) events: BTreeMap<EventId, EventRow>,
     pub(super) dead_letters: BTreeMap<(JobId, i64), (DeadLetterRow, Timestamp)>,
+    /// The job in whose place each new job of a replay runs.
+    pub(super) replays: BTreeMap<JobId, JobId>,
     pub(super) tombstones: BTreeMap<JobId, TombstoneRow>,
     pub(super) records: BTreeMap<(Scope, IdempotencyKey), RecordRow>,
     pub(super) documents: BTreeMap<RecordId, DocumentRow>,
@@ -115,6 +117,7 @@ impl State {
             sequences: BTreeMap::new(),
             events: BTreeMap::new(),
             dead_letters: BTreeMap::new(),
+            replays: BTreeMap::new(),
             tombstones: BTreeMap::new(),
             records: BTreeMap::new(),
             documents: BTreeMap::new(),
@@ -240,6 +243,24 @@ impl State {
             let first = self.outcomes.get(&row.job).and_then(|outcome| outcome.first_failure_at);
             let first = first.unwrap_or(row.last_failure_at);
             self.dead_letters.insert((row.job, row.version.get()), (row, first));
+        }
+        for row in changes.letters {
+            if let Some((old, _)) = self.dead_letters.get_mut(&(row.job, row.version.get())) {
+                *old = row;
+            }
+        }
+        for job in changes.checkpoints_dropped {
+            if let Some(outcome) = self.outcomes.get_mut(&job) {
+                outcome.row.checkpoint = None;
+            }
+        }
+        self.replays.extend(changes.replays.into_iter().map(|row| (row.job, row.replay_of)));
+        for (holder, row) in changes.keys_passed {
+            if let Some(held) = self.keys.get_mut(&(row.scope, row.key))
+                && held.job == holder
+            {
+                held.job = row.job;
+            }
         }
         self.audit.extend(changes.audit.into_iter().map(|row| (row.id, row)));
         self.turns.extend(changes.turns.into_iter().map(|row| (row.queue.clone(), row)));

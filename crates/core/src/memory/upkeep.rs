@@ -120,6 +120,7 @@ impl State {
             self.tombstones.insert(id, tombstone);
         }
         self.outcomes.remove(&id);
+        self.replays.remove(&id);
         self.drop_waits(id);
         take_all_of(&mut self.transitions, id);
         take_all_of(&mut self.dead_letters, id);

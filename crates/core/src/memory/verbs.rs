@@ -73,6 +73,7 @@ impl State {
         facts.limits.check_batch("settle", settlements.len())?;
         let mut work = self.work(facts);
         self.load_wants(&mut work, &SettleWants::of(settlements));
+        self.load_letters(&mut work);
         self.load_parents(&mut work, settlements.iter().flat_map(|it| &it.jobs));
         let answers = settlements.iter().map(|settlement| work.settle(settlement)).collect();
         self.conclude(facts, work)?;

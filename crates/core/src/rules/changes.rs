@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::Known;
 use crate::event::Ordering;
+use crate::id::JobId;
 use crate::name::{OrderKey, QueueName};
 use crate::row::{
-    AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, OutcomePatch, RequestRow, StartsRow,
-    SubjectRow, TransitionRow, TurnRow, WaitRow,
+    AuditRow, DeadLetterRow, EventRow, JobRow, KeyRow, OutcomePatch, ReplayRow, RequestRow,
+    StartsRow, SubjectRow, TransitionRow, TurnRow, WaitRow,
 };
 
 /// What a transaction writes; an engine writes the fields in this order.
@@ -41,6 +42,14 @@ pub struct Changes {
     pub transitions: Vec<TransitionRow>,
     /// Dead letters to keep.
     pub dead_letters: Vec<DeadLetterRow>,
+    /// Dead letters to write back: state, replaying job, when, who and note.
+    pub letters: Vec<DeadLetterRow>,
+    /// Jobs whose checkpoints are dropped.
+    pub checkpoints_dropped: Vec<JobId>,
+    /// New jobs that replay others; their rows are written before.
+    pub replays: Vec<ReplayRow>,
+    /// Keys that pass from a job, where it holds them, to the job of the row; when they lapse stays.
+    pub keys_passed: Vec<(JobId, KeyRow)>,
     /// Operator acts to keep.
     pub audit: Vec<AuditRow>,
     /// Turns of partitions, each in place of its queue's earlier ones.
@@ -100,6 +109,10 @@ impl Changes {
         self.events.append(&mut other.events);
         self.transitions.append(&mut other.transitions);
         self.dead_letters.append(&mut other.dead_letters);
+        self.letters.append(&mut other.letters);
+        self.checkpoints_dropped.append(&mut other.checkpoints_dropped);
+        self.replays.append(&mut other.replays);
+        self.keys_passed.append(&mut other.keys_passed);
         self.audit.append(&mut other.audit);
         self.turns.append(&mut other.turns);
         self.starts.append(&mut other.starts);

@@ -16,6 +16,7 @@ mod ownership;
 mod progress;
 mod publish;
 pub mod records;
+mod replay;
 mod rerun;
 mod settle;
 mod transition;
@@ -55,6 +56,7 @@ pub struct Work {
     /// Jobs that a lapsed lease was taken from in this transaction.
     reclaimed: BTreeSet<JobId>,
     waits: waits::Waits,
+    letters: replay::Letters,
     tombstones: BTreeMap<JobId, TombstoneRow>,
     events: BTreeMap<EventId, EventRow>,
     changed_events: BTreeSet<EventId>,
@@ -81,6 +83,7 @@ impl Work {
             changed_jobs: BTreeSet::new(),
             reclaimed: BTreeSet::new(),
             waits: waits::Waits::default(),
+            letters: replay::Letters::default(),
             tombstones: BTreeMap::new(),
             events: BTreeMap::new(),
             changed_events: BTreeSet::new(),
@@ -150,6 +153,7 @@ impl Work {
         let moved = std::mem::take(&mut self.changed_events);
         changes.events.extend(moved.iter().filter_map(|id| self.events.get(id).cloned()));
         self.waits.write(&mut changes);
+        self.letters.write(&mut changes);
         changes
     }
 
@@ -166,7 +170,9 @@ impl Work {
         let Draft { rows, event_rows, mut changes, known } = draft;
         self.waits.add(&mut changes.waits_new);
         for row in rows {
-            self.note_end(&row);
+            if self.note_end(&row) && row.again {
+                self.end_replay(&row, &mut changes);
+            }
             self.changed_jobs.insert(row.id);
             self.jobs.insert(row.id, row);
         }

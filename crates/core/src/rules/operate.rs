@@ -12,7 +12,7 @@ use crate::name::Actor;
 use crate::row::{AuditRow, JobRow, QueueRow};
 
 impl Work {
-    fn owned_row(&self, operation: &'static str, id: JobId) -> Result<JobRow> {
+    pub(super) fn owned_row(&self, operation: &'static str, id: JobId) -> Result<JobRow> {
         let none = || {
             let why = "there is no such job";
             Error::new(ErrorKind::NotFound, operation, why).about(format!("job {id}"))
@@ -123,7 +123,7 @@ impl Work {
         self.merge(draft);
     }
 
-    fn draft_audit(
+    pub(super) fn draft_audit(
         &self,
         draft: &mut Draft,
         actor: &Actor,

@@ -12,6 +12,7 @@ use crate::event::NewEvent;
 use crate::failure::{Failure, FailureCode};
 use crate::id::{EventId, JobId};
 use crate::json::Json;
+use crate::letter::LetterState;
 use crate::lifecycle::{Lifecycle, Place, State, Verb};
 use crate::name::Topic;
 use crate::row::{DeadLetterRow, JobRow, OutcomePatch};
@@ -251,6 +252,11 @@ impl Work {
                 failure: failure.to_json(),
                 attempts,
                 last_failure_at: self.now,
+                state: LetterState::Open,
+                replay_job: None,
+                changed_at: None,
+                changed_by: None,
+                note: None,
             });
         }
         if failure.raises_alert() {

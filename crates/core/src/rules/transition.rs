@@ -42,7 +42,8 @@ impl Work {
         match to {
             Place::Leased(stage) => row.stage = stage,
             Place::Waiting => {
-                row.again |= matches!(verb, Verb::Retry | Verb::Reclaim | Verb::Reopen);
+                row.again |=
+                    matches!(verb, Verb::Retry | Verb::Reclaim | Verb::Reopen | Verb::Replay);
                 if lifecycle.resume_at() == ResumeAt::FirstStage {
                     row.stage = 0;
                 }

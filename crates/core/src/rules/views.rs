@@ -61,6 +61,7 @@ impl JobView {
             started_at: job.started_at,
             finished_at: job.finished_at,
             partition: job.partition,
+            replay_of: None,
         })
     }
 }
@@ -99,6 +100,11 @@ impl DeadLetterView {
             attempts: row.attempts,
             first_failure_at,
             last_failure_at: row.last_failure_at,
+            state: row.state,
+            replay_job: row.replay_job,
+            changed_at: row.changed_at,
+            changed_by: row.changed_by,
+            note: row.note,
         }
     }
 }

@@ -217,7 +217,7 @@ impl Work {
     }
 
     /// Whether an operator's retry may take an ended job back.
-    fn returns(&self, row: &JobRow) -> Result<bool> {
+    pub(super) fn returns(&self, row: &JobRow) -> Result<bool> {
         let back = self.lifecycle(row)?.after(row.place(), Verb::Reopen);
         Ok(back == Some(Place::Waiting) && row.attempts < row.attempts_max)
     }
@@ -235,11 +235,14 @@ impl Work {
         self.move_job(draft, row, Verb::RequestCancel, to, None)
     }
 
-    pub(super) fn note_end(&mut self, row: &JobRow) {
+    /// Notes that a job ends here, where it does.
+    pub(super) fn note_end(&mut self, row: &JobRow) -> bool {
         let over = |row: &JobRow| row.state.is_terminal();
-        if over(row) && !self.jobs.get(&row.id).is_some_and(over) {
+        let ends = over(row) && !self.jobs.get(&row.id).is_some_and(over);
+        if ends {
             self.waits.ended.insert(row.id);
         }
+        ends
     }
 
     /// Takes the jobs that have ended in this transaction since this was last asked, in order.

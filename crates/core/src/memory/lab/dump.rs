@@ -45,7 +45,14 @@ impl State {
             add("workers", vec![("id", id), ("name", text(name)), ("introduced_at", time(*at))]);
         }
         self.jobs.values().for_each(|row| add("jobs", job(row)));
-        self.requests.values().for_each(|row| add("requests", request(row)));
+        for row in self.requests.values() {
+            let mut cells = request(row);
+            cells.push((
+                "replay_of",
+                maybe(self.replays.get(&row.job), |id| Cell::Id(id.as_uuid())),
+            ));
+            add("requests", cells);
+        }
         self.waits.values().for_each(|row| add("waits", wait(row)));
         for (id, row) in &self.outcomes {
             let mut cells = vec![("job_id", Cell::Id(id.as_uuid()))];
@@ -280,11 +287,11 @@ fn dead_letter(row: &DeadLetterRow, first: Timestamp) -> Row {
         ("attempts", int(row.attempts)),
         ("first_failure_at", time(first)),
         ("last_failure_at", time(row.last_failure_at)),
-        ("escalated", int(false)),
-        ("replayed_by", Cell::Null),
-        ("resolved_at", Cell::Null),
-        ("resolved_by", Cell::Null),
-        ("note", Cell::Null),
+        ("state", text(row.state.as_str())),
+        ("replay_job", row.replay_job.map_or(Cell::Null, |job| Cell::Id(job.as_uuid()))),
+        ("changed_at", row.changed_at.map_or(Cell::Null, time)),
+        ("changed_by", row.changed_by.as_ref().map_or(Cell::Null, |by| text(by.as_str()))),
+        ("note", row.note.as_deref().map_or(Cell::Null, text)),
     ]
 }
 

@@ -1,0 +1,6 @@
+-- A job's dead letters. ?1 job.
+-- Differs: the transaction holds the one write lock, so no row is locked.
+select job_id, claim_version, queue, kind, stage, error_class, failure, attempts, last_failure_at, state,
+  replay_job, changed_at, changed_by, note
+from leasehold_dead_letters
+where job_id = ?1
