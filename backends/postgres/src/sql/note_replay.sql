@@ -2,4 +2,4 @@
 update leasehold.jobs job
 set replay_of = v.replay_of
 from unnest($1::uuid[], $2::uuid[]) as v (id, replay_of)
-where job.id = v.id
+where job.id = v.id and job.id = any($1)
