@@ -208,7 +208,8 @@ fn statements() -> Vec<(String, String)> {
 fn planned_again(conn: &Connection) -> Vec<String> {
     let mut again = Vec::new();
     for (name, text) in statements() {
-        if name.starts_with("migrate_") || name.starts_with("lab_") {
+        // A check of a copy runs once for each copy, and has no values.
+        if name.starts_with("migrate_") || name.starts_with("lab_") || name == "check_copy" {
             continue;
         }
         let mut statement = conn.prepare(&text).expect(&name);
