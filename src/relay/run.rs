@@ -84,6 +84,9 @@ impl<S: Sink> Relay<S> {
         let (mut tried, mut stopping) = (0, shutdown.is_cancelled());
         let mut asking: Option<BoxFuture<'_, Claimed>> = None;
         let mut rest: Option<Pin<Box<Sleep>>> = None;
+        // Whether a delivery has ended since the claim under way was asked for: it may have freed an
+        // event that the answer does not know of.
+        let mut outdated = false;
         loop {
             while (stopping || flights.len() < self.at_once)
                 && let Some((claim, lost)) = claimed.pop_front()
@@ -93,6 +96,7 @@ impl<S: Sink> Relay<S> {
             let is_free = claimed.is_empty() && flights.len() < self.at_once;
             if is_free && asking.is_none() && rest.is_none() && !stopping {
                 asking = Some(Box::pin(self.claim()));
+                outdated = false;
             }
             if stopping && asking.is_none() && flights.is_empty() {
                 return Ok(tried);
@@ -105,19 +109,21 @@ impl<S: Sink> Relay<S> {
                         Err(error) if until_idle => return Err(error),
                         Err(error) => {
                             tracing::warn!(%error, "claim of events failed");
+                            outdated = false; // or it would be asked again without a pause
                             (Vec::new(), clock::now())
                         }
                     };
-                    if claims.is_empty() && until_idle && flights.is_empty() {
+                    let is_idle = claims.is_empty() && !outdated;
+                    if is_idle && until_idle && flights.is_empty() {
                         return Ok(tried);
                     }
-                    if claims.is_empty() {
+                    if is_idle {
                         rest = Some(Box::pin(tokio::time::sleep(poll_pause())));
                     }
                     tried += claims.len();
                     claimed.extend(claims.into_iter().map(|claim| self.hold(leases, claim, sent)));
                 }
-                Some(()) = flights.next() => rest = None,
+                Some(()) = flights.next() => (rest, outdated) = (None, true),
                 () = pending(&mut rest) => rest = None,
                 () = hints.heard(), if rest.is_some() => rest = None,
                 () = shutdown.cancelled(), if !stopping => stopping = true,

@@ -149,6 +149,21 @@ async fn slow_deliveries_hold_back_no_other_while_one_slot_is_free() {
     assert_eq!(done, 20, "all but the slow four");
 }
 
+/// An answer of nothing that was made up before a delivery ended knows nothing of what that freed.
+///
+/// Proves: TX-9
+#[tokio::test]
+async fn what_a_delivery_frees_is_asked_for_though_an_older_answer_is_empty() {
+    let fake = fake([event("1")]);
+    fake.script(|script| {
+        script.events_late = Duration::from_millis(100);
+        script.freed = vec![event("2")];
+    });
+    let sink = Slow { sleeps: Duration::from_millis(30), ..Slow::default() };
+    let relay = Relay::new(Arc::new(fake.clone()), sink);
+    assert_eq!(relay.run_until_idle().await.unwrap(), 2);
+}
+
 /// Proves: TX-4, GLO-2
 #[tokio::test]
 async fn a_claim_without_an_answer_is_sent_again() {

@@ -35,6 +35,10 @@ pub(crate) struct Script {
     pub(crate) renewing: Renewing,
     /// Claims that take jobs and then lose their reply.
     pub(crate) claims_unanswered: usize,
+    /// How long the answer to a claim of events takes once it is made up.
+    pub(crate) events_late: Duration,
+    /// Events that come due with the next settlement of a delivery.
+    pub(crate) freed: Vec<NewEvent>,
     /// What the next settlements are answered with.
     pub(crate) settle_errors: VecDeque<ErrorKind>,
     /// Whether the next settlement panics.
@@ -262,7 +266,8 @@ impl Store for Fake {
 
     async fn claim_events(&self, request: EventClaimRequest) -> Result<Vec<EventClaim>> {
         self.answer().await;
-        self.script(|script| {
+        let late = self.script(|script| script.events_late);
+        let answer = self.script(|script| {
             script.event_claims.push(request.clone());
             let again = script.events_taken.remove(&request.claim);
             if let (true, Some(claims)) = (request.repeat, again) {
@@ -278,7 +283,11 @@ impl Store for Fake {
                 return Err(Error::new(ErrorKind::OutcomeUnknown, "claim events", "reply lost"));
             }
             Ok(claims)
-        })
+        });
+        if !late.is_zero() {
+            tokio::time::sleep(late).await;
+        }
+        answer
     }
 
     async fn renew_events(&self, request: RenewRequest<EventFence>) -> Result<Vec<Renewal>> {
@@ -290,6 +299,8 @@ impl Store for Fake {
             let mut answers = Vec::new();
             for settlement in settlements {
                 script.delivered.push(settlement);
+                let freed = std::mem::take(&mut script.freed);
+                script.events.extend(freed);
                 answers.push(match script.settle_errors.pop_front() {
                     Some(kind) => Err(Error::new(kind, "settle", "as scripted")),
                     None => Ok(()),
