@@ -26,6 +26,7 @@ const PLAYS: &[(&str, Play)] = &[
         "dead_letters_events_and_the_audit_log_are_shown",
         dead_letters_events_and_the_audit_log_are_shown,
     ),
+    ("dead_letters_are_replayed_and_closed", dead_letters_are_replayed_and_closed),
     ("what_is_not_there_has_its_exit_code", what_is_not_there_has_its_exit_code),
     ("a_copy_comes_back_with_a_raised_epoch", a_copy_comes_back_with_a_raised_epoch),
     ("a_table_is_for_people", a_table_is_for_people),
@@ -271,6 +272,35 @@ fn dead_letters_events_and_the_audit_log_are_shown(desk: &Desk) -> Result<(), Fa
     desk.wait(desk.store.records().append(entry))?;
     let audit = desk.json(&["audit", "--action", "looked"])?;
     same("target", at(&audit, "/rows/0/target"), "at it")
+}
+
+/// Proves: DL-3, DL-5
+fn dead_letters_are_replayed_and_closed(desk: &Desk) -> Result<(), Failed> {
+    let ids = [desk.enqueue(job("d")?)?.to_string(), desk.enqueue(job("d")?)?.to_string()];
+    desk.kill_one("d")?;
+    desk.kill_one("d")?;
+    let out = desk.run(&["dead", "replay", "--queue", "d", "--note", "mended"])?;
+    same("without the word", &Value::from(out.status.code()), 1)?;
+    let plan = ["dead", "replay", "--queue", "d", "--note", "mended", "--safe-to-repeat"];
+    let planned = desk.json(&[&plan[..], &["--dry-run"]].concat())?;
+    same("planned", &Value::from(rows(&planned, "")?.len()), 2)?;
+    same("would", at(&planned, "/rows/0/outcome"), "would be replayed")?;
+    same(
+        "still dead",
+        &Value::from(rows(&desk.json(&["dead", "list", "--state", "open"])?, "")?.len()),
+        2,
+    )?;
+    let done = desk.json(&["dead", "resolve", &ids[1], "--note", "done by hand"])?;
+    same("resolved", at(&done, "/outcome"), "done")?;
+    let replayed = desk.json(&plan)?;
+    same("replayed", at(&replayed, "/rows/0/outcome"), "replayed")?;
+    same("one", &Value::from(rows(&replayed, "")?.len()), 1)?;
+    same("waits", at(&desk.json(&["jobs", "show", &ids[0]])?, "/job/state"), "waiting")?;
+    let shown = desk.json(&["dead", "show", &ids[0]])?;
+    same("letter", at(&shown, "/letters/0/state"), "replaying")?;
+    same("by", at(&shown, "/letters/0/changed_by"), "tester")?;
+    let shown = desk.json(&["dead", "show", &ids[1]])?;
+    same("closed", at(&shown, "/letters/0/state"), "resolved")
 }
 
 fn what_is_not_there_has_its_exit_code(desk: &Desk) -> Result<(), Failed> {

@@ -16,6 +16,8 @@ pub(super) enum Answer {
     Facts(Vec<(&'static str, Value)>),
     /// Several parts, each with its name.
     Parts(Vec<(&'static str, Self)>),
+    /// Several things of one sort.
+    Several(&'static str, Vec<Self>),
 }
 
 impl Answer {
@@ -56,6 +58,10 @@ impl Answer {
                 let pairs = parts.iter().map(|(name, part)| ((*name).to_owned(), part.json()));
                 pairs.collect::<Map<_, _>>().into()
             }
+            Self::Several(name, all) => {
+                let all: Vec<Value> = all.iter().map(Self::json).collect();
+                Map::from_iter([((*name).to_owned(), all.into())]).into()
+            }
         }
     }
 
@@ -78,6 +84,7 @@ impl Answer {
                 }
                 format!("{table}\n")
             }
+            Self::Several(_, all) => all.iter().map(Self::text).collect::<Vec<_>>().join("\n"),
             Self::Parts(parts) => {
                 let texts = parts.iter().map(|(name, part)| format!("{name}\n{}", part.text()));
                 texts.collect::<Vec<_>>().join("\n")

@@ -1,25 +1,26 @@
-//! Owns the commands about dead letters of jobs.
+//! Owns the commands about dead letters of jobs: what they hold, and what an operator does about them.
 
 use std::sync::Arc;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use leasehold::{
-    DeadLetterView, Error, ErrorKind, Found, JobId, Paging, Query, QueueName, Result, Store,
+    Actor, Control, DeadLetterView, Error, ErrorKind, Found, JobId, JobKind, LetterAct,
+    LetterFilter, LetterState, Paging, Query, QueueName, ReplayBatch, ReplayOutcome, ReplayReport,
+    Result, Store,
 };
 use serde_json::{Value, json};
 
 use super::PageOf;
 use super::answer::Answer;
-use super::jobs::document;
+use super::jobs::{document, done};
 
 /// What is done with dead letters.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Lists dead letters, by job.
     List {
-        /// Only of this queue
-        #[arg(long)]
-        queue: Option<QueueName>,
+        #[command(flatten)]
+        which: Which,
         #[command(flatten)]
         page: PageOf,
     },
@@ -28,20 +29,129 @@ pub enum Action {
         /// The job
         job: JobId,
     },
+    /// Runs dead-lettered jobs again, each with a fresh budget; reports every one.
+    Replay {
+        #[command(flatten)]
+        which: Which,
+        /// What was done about the cause
+        #[arg(long)]
+        note: String,
+        /// Vouch that what the jobs did so far may happen again
+        #[arg(long)]
+        safe_to_repeat: bool,
+        /// Begin at the first stage, without the checkpoint
+        #[arg(long)]
+        from_start: bool,
+        /// Only report what would be asked for
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Adds a note to a job's newest letter.
+    Annotate(Noted),
+    /// Closes a job's newest letter by hand.
+    Resolve(Noted),
+    /// Says that a job's newest letter wants more than a replay.
+    Escalate(Noted),
 }
 
-const COLUMNS: &[&str] =
-    &["job", "version", "queue", "kind", "stage", "error_class", "attempts", "last_failure_at"];
+/// Which letters.
+#[derive(Clone, Debug, Args)]
+#[group(skip)]
+pub struct Which {
+    /// Only of this job
+    #[arg(long)]
+    job: Option<JobId>,
+    /// Only of this queue
+    #[arg(long)]
+    queue: Option<QueueName>,
+    /// Only of this kind
+    #[arg(long)]
+    kind: Option<JobKind>,
+    /// Only at this state: open, replaying, superseded, resolved or escalated
+    #[arg(long)]
+    state: Option<String>,
+    /// Only of this failure, such as NETWORK_TIMEOUT
+    #[arg(long, value_name = "ID")]
+    failure: Option<String>,
+}
+
+impl Which {
+    fn filter(self) -> Result<LetterFilter> {
+        let mut filter = LetterFilter::new();
+        (filter.job, filter.queue, filter.kind) = (self.job, self.queue, self.kind);
+        filter.state = self.state.as_deref().map(LetterState::parse).transpose()?;
+        filter.error_class = self.failure;
+        Ok(filter)
+    }
+}
+
+/// A job and a word about it.
+#[derive(Clone, Debug, Args)]
+#[group(skip)]
+pub struct Noted {
+    /// The job
+    job: JobId,
+    /// Why
+    #[arg(long)]
+    note: String,
+}
+
+const COLUMNS: &[&str] = &[
+    "job",
+    "version",
+    "queue",
+    "kind",
+    "stage",
+    "error_class",
+    "attempts",
+    "last_failure_at",
+    "state",
+];
+const REPORT: &[&str] = &["job", "version", "outcome", "runs_as"];
 
 /// Does it.
-pub(super) async fn act(store: &Arc<dyn Store>, action: Action) -> Result<Answer> {
-    match action {
-        Action::List { queue, page } => {
-            let found = store.find(Query::DeadLetters(queue, page.paging())).await?;
+pub(super) async fn act(store: &Arc<dyn Store>, action: Action, actor: Actor) -> Result<Answer> {
+    let (act, Noted { job, note }) = match action {
+        Action::List { which, page } => {
+            let query = Query::Letters(which.filter()?, page.paging());
+            let found = store.find(query).await?;
             let rows = found.items.iter().filter_map(letter).map(row);
-            Ok(Answer::Rows { columns: COLUMNS, rows: rows.collect(), next: found.next })
+            return Ok(Answer::Rows { columns: COLUMNS, rows: rows.collect(), next: found.next });
         }
-        Action::Show { job } => show(store, job).await,
+        Action::Show { job } => return show(store, job).await,
+        Action::Replay { which, note, safe_to_repeat, from_start, dry_run } => {
+            let mut batch = ReplayBatch::new(which.filter()?, actor).note(note);
+            batch = if safe_to_repeat { batch.safe_to_repeat() } else { batch };
+            batch = if from_start { batch.from_start() } else { batch };
+            batch = if dry_run { batch.dry_run() } else { batch };
+            return Ok(report(batch.all(&**store).await?));
+        }
+        Action::Annotate(noted) => (LetterAct::Annotate, noted),
+        Action::Resolve(noted) => (LetterAct::Resolve, noted),
+        Action::Escalate(noted) => (LetterAct::Escalate, noted),
+    };
+    done(store.control(Control::NoteLetter { act, job, actor, note }).await?)
+}
+
+fn report(report: ReplayReport) -> Answer {
+    let rows = report.rows.into_iter().map(|row| {
+        let (outcome, job) = match row.outcome {
+            ReplayOutcome::Planned => ("would be replayed".to_owned(), None),
+            ReplayOutcome::Replayed(job) => ("replayed".to_owned(), Some(job)),
+            ReplayOutcome::Repeated(job) => ("is being replayed already".to_owned(), Some(job)),
+            ReplayOutcome::Refused(error) => (format!("refused: {error}"), None),
+            _ => ("ended in a way this command does not know".to_owned(), None),
+        };
+        let job = job.map(|job| job.to_string());
+        vec![json!(row.job.to_string()), json!(row.letter.get()), json!(outcome), json!(job)]
+    });
+    let rows = Answer::Rows { columns: REPORT, rows: rows.collect(), next: report.next };
+    match report.stopped {
+        None => rows,
+        Some(error) => {
+            let why = Answer::facts([("ended_early", json!(error.to_string()))]);
+            Answer::Parts(vec![("letters", rows), ("rest", why)])
+        }
     }
 }
 
@@ -53,16 +163,14 @@ fn letter(found: &Found) -> Option<&DeadLetterView> {
 }
 
 async fn show(store: &Arc<dyn Store>, job: JobId) -> Result<Answer> {
-    // Letters are listed by job; the cursor before this one's first begins right there.
-    let before = leasehold::Cursor { id: job.as_uuid(), sequence: 0 };
-    let found = store.find(Query::DeadLetters(None, Paging::first(100).after(before))).await?;
-    let of_job = found.items.iter().filter_map(letter).filter(|letter| letter.job == job);
-    let parts: Vec<_> = of_job.map(|letter| ("dead letter", facts(letter))).collect();
-    if parts.is_empty() {
+    let found =
+        store.find(Query::Letters(LetterFilter::new().job(job), Paging::first(1_000))).await?;
+    let letters: Vec<_> = found.items.iter().filter_map(letter).map(facts).collect();
+    if letters.is_empty() {
         let why = "the job has no dead letter";
         return Err(Error::new(ErrorKind::NotFound, "find", why).about(format!("job {job}")));
     }
-    Ok(Answer::Parts(parts))
+    Ok(Answer::Several("letters", letters))
 }
 
 fn row(it: &DeadLetterView) -> Vec<Value> {
@@ -75,6 +183,7 @@ fn row(it: &DeadLetterView) -> Vec<Value> {
         json!(it.error_class),
         json!(it.attempts),
         json!(it.last_failure_at.to_string()),
+        json!(it.state.as_str()),
     ]
 }
 
@@ -89,6 +198,11 @@ fn facts(it: &DeadLetterView) -> Answer {
         ("attempts", json!(it.attempts)),
         ("first_failure_at", json!(it.first_failure_at.to_string())),
         ("last_failure_at", json!(it.last_failure_at.to_string())),
+        ("state", json!(it.state.as_str())),
+        ("replay_job", json!(it.replay_job.map(|job| job.to_string()))),
+        ("changed_at", json!(it.changed_at.map(|at| at.to_string()))),
+        ("changed_by", json!(it.changed_by.as_ref().map(Actor::as_str))),
+        ("note", json!(it.note)),
         ("failure", document(Some(&it.failure))),
     ])
 }

@@ -51,7 +51,7 @@ pub enum Command {
     Queues(Acting<queues::Action>),
     /// Lists, shows and replays events of the outbox.
     Outbox(Acting<outbox::Action>),
-    /// Lists and shows the dead letters of jobs.
+    /// Lists, shows, replays, annotates and closes the dead letters of jobs.
     Dead(Acting<dead::Action>),
     /// Lists the audit log.
     Audit {
@@ -144,7 +144,8 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
         }
         Command::Dead(Acting { place, action }) => {
             let store = place.open().await?;
-            (place, dead::act(&store, action).await?)
+            let answer = dead::act(&store, action, place.actor()?).await?;
+            (place, answer)
         }
         Command::Audit { place, filter } => {
             let store = place.open().await?;
