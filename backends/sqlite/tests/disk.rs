@@ -162,7 +162,10 @@ fn found(
     }
     runtime.block_on(async {
         let store = SqliteStore::lab(&url_of(&database), start()).await?;
-        stored(&store).await
+        let found = stored(&store).await;
+        // Its writer must be gone before the next files lie there, or it takes their log away.
+        store.close().await;
+        found
     })
 }
 
