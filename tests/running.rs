@@ -16,9 +16,9 @@ mod relays;
 mod shutdown;
 #[path = "running/stages.rs"]
 mod stages;
+#[path = "processes/stories.rs"]
+mod stories;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,53 +26,20 @@ use std::time::{Duration, Instant};
 use engine::Engine;
 use leasehold::{JobId, JobKind, JobView, Json, NewJob, Store, StoreExt, Worker, WorkerBuilder};
 use libtest_mimic::{Arguments, Failed, Trial};
-
-type Told = Result<(), Failed>;
-/// What a trial runs on a fresh store.
-type Story = fn(Arc<dyn Store>) -> Pin<Box<dyn Future<Output = Told>>>;
-
-/// Names each story and boxes it.
-macro_rules! stories {
-    ($($name:ident),+ $(,)?) => {
-        pub(crate) const STORIES: &[(&str, crate::Story)] =
-            &[$((stringify!($name), |store| Box::pin($name(store)))),+];
-    };
-}
-pub(crate) use stories;
+use stories::{Told, runtime, stories, trials};
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let groups =
         [handlers::STORIES, leases::STORIES, relays::STORIES, shutdown::STORIES, stages::STORIES];
-    let mut trials = Vec::new();
-    for (name, story) in groups.concat() {
-        let play = move || {
-            let store: Arc<dyn Store> = Arc::new(leasehold::memory::MemoryStore::new());
-            runtime().block_on(story(store))
-        };
-        trials.push(Trial::test(format!("memory::{name}"), play));
-    }
-    for engine in Engine::all() {
+    let mut all = trials(&groups.concat());
+    for engine in Engine::all().into_iter().filter(|engine| engine.name() == "postgres") {
         let absent = engine.is_absent() && !engine::required();
-        if engine.name() == "postgres" {
-            let own = engine.clone();
-            let play = move || own.fresh(own_rows::handlers_settle_inside_their_own_transactions);
-            let trial = Trial::test(format!("postgres::{}", own_rows::NAME), play);
-            trials.push(trial.with_ignored_flag(absent));
-        }
-        for (name, story) in groups.concat() {
-            let (engine, name) = (engine.clone(), format!("{}::{name}", engine.name()));
-            let play =
-                move |at: &Engine| runtime().block_on(async { story(at.open().await?).await });
-            let trial = Trial::test(name, move || engine.fresh(play));
-            trials.push(trial.with_ignored_flag(absent));
-        }
+        let play = move || engine.fresh(own_rows::handlers_settle_inside_their_own_transactions);
+        let trial = Trial::test(format!("postgres::{}", own_rows::NAME), play);
+        all.push(trial.with_ignored_flag(absent));
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
-}
-
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Runtime::new().expect("a runtime")
+    libtest_mimic::run(&arguments, all).exit_code()
 }
 
 fn kind(name: &str) -> JobKind {

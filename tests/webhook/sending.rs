@@ -198,12 +198,13 @@ async fn a_paused_endpoint_keeps_its_events(store: Arc<dyn Store>) -> Told {
     let relay = relay(&store, sink())?;
     let story = async {
         let _ends_the_relay = stop.clone().drop_guard();
-        tokio::time::sleep(Duration::from_millis(1_500)).await;
-        for id in &ids {
-            let found = view(&store, *id).await?;
-            assert_ne!(found.state, EventState::Delivered);
-            assert_ne!(found.state, EventState::DeadLetter);
-        }
+        // Each has been in the relay's hand and given back.
+        let back = |found: &EventView| {
+            let kept = ![EventState::Delivered, EventState::DeadLetter].contains(&found.state);
+            assert!(kept, "{found:?}");
+            found.claim_version.get() > 0
+        };
+        until_each(&store, &ids, back).await?;
         assert!(server.seen().is_empty(), "nothing is sent");
         endpoints.resume("told", Actor::new("test")?).await?;
         until(&store, &ids, EventState::Delivered).await?;
@@ -220,9 +221,18 @@ async fn a_paused_endpoint_keeps_its_events(store: Arc<dyn Store>) -> Told {
 
 /// Waits until events are in a state; 30 s at most.
 pub(crate) async fn until(store: &Arc<dyn Store>, ids: &[EventId], state: EventState) -> Told {
+    until_each(store, ids, |found| found.state == state).await
+}
+
+/// Waits until each event is as wished; 30 s at most.
+async fn until_each(
+    store: &Arc<dyn Store>,
+    ids: &[EventId],
+    wished: impl Fn(&EventView) -> bool,
+) -> Told {
     let begun = Instant::now();
     for id in ids {
-        while view(store, *id).await?.state != state {
+        while !wished(&view(store, *id).await?) {
             if begun.elapsed() > Duration::from_secs(30) {
                 return Err(format!("after 30 s: {:?}", view(store, *id).await?).into());
             }

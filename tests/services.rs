@@ -1,0 +1,93 @@
+//! What stands on a store: signed webhooks, stored secrets, jobs over HTTP; each on every store.
+//! PostgreSQL is found as in `tests/processes.rs`.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed expectation is how a test fails"
+)]
+
+#[path = "http/asking.rs"]
+mod asking;
+#[path = "webhook/crashing.rs"]
+mod crashing;
+#[path = "processes/engine.rs"]
+mod engine;
+#[path = "webhook/guarding.rs"]
+mod guarding;
+#[path = "http/hostile.rs"]
+mod hostile;
+#[path = "vault/keeping.rs"]
+mod keeping;
+#[path = "vault/killing.rs"]
+mod killing;
+#[path = "webhook/receiving.rs"]
+mod receiving;
+#[path = "vault/sealing.rs"]
+mod sealing;
+#[path = "webhook/sending.rs"]
+mod sending;
+#[path = "webhook/server.rs"]
+mod server;
+#[path = "webhook/signing.rs"]
+mod signing;
+#[path = "processes/stories.rs"]
+mod stories;
+#[path = "webhook/verifying.rs"]
+mod verifying;
+
+use std::process::ExitCode;
+
+use engine::Engine;
+use libtest_mimic::{Arguments, Trial};
+use stories::{Told, on_engines, runtime, stories, trials};
+
+/// What a trial runs without a store.
+type Pure = fn() -> Told;
+/// What a trial does with a database that other processes open too.
+type Crash = fn(&Engine) -> Told;
+
+const CRASHES: [(&str, Crash); 3] = [
+    ("a_rewrap_killed_at_any_row_goes_on", killing::a_rewrap_killed_at_any_row_goes_on),
+    (
+        "a_sender_killed_at_any_step_loses_and_doubles_nothing",
+        crashing::a_sender_killed_at_any_step_loses_and_doubles_nothing,
+    ),
+    (
+        "a_sender_killed_while_the_receiver_answers_doubles_nothing",
+        crashing::a_sender_killed_while_the_receiver_answers_doubles_nothing,
+    ),
+];
+
+/// Names each test that needs no store.
+macro_rules! pure {
+    ($($name:ident),+ $(,)?) => {
+        pub(crate) const PURE: &[(&str, crate::Pure)] = &[$((stringify!($name), $name)),+];
+    };
+}
+pub(crate) use pure;
+
+fn main() -> ExitCode {
+    if let Some(code) = killing::play_role().or_else(crashing::play_role) {
+        return code;
+    }
+    let arguments = Arguments::from_args();
+    let pure = [signing::PURE, verifying::PURE, sealing::PURE].concat();
+    let pure = pure.into_iter().map(|(name, test)| Trial::test(format!("pure::{name}"), test));
+    let mut all: Vec<Trial> = pure.collect();
+    all.extend(trials(
+        &[
+            receiving::STORIES,
+            sending::STORIES,
+            guarding::STORIES,
+            keeping::STORIES,
+            asking::STORIES,
+            hostile::STORIES,
+        ]
+        .concat(),
+    ));
+    for (name, crash) in CRASHES {
+        all.extend(on_engines(name, crash));
+    }
+    libtest_mimic::run(&arguments, all).exit_code()
+}
