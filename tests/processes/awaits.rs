@@ -22,34 +22,61 @@ const POINTS: usize = 22;
 /// How many points a worker passes that goes on too late.
 const LATE_POINTS: usize = 6;
 
-/// Announces each step, and waits for a word.
-#[derive(Debug, Default)]
-struct Gate(tokio::sync::Mutex<()>);
+/// How long a renewal under way is waited for before the worker is stopped all the same.
+const RENEWAL_MAX: Duration = Duration::from_secs(2);
+
+/// Announces each step, and waits for a word: `go`, or `hold`, after which no renewal is under way. A
+/// worker that is stopped inside a transaction keeps its locks, which is a story of its own.
+#[derive(Debug)]
+struct Gate {
+    turn: tokio::sync::Mutex<()>,
+    /// A renewal has it while it is under way.
+    renewal: tokio::sync::Semaphore,
+}
 
 impl Gate {
-    async fn pass(&self, point: &str) {
-        let _turn = self.0.lock().await;
-        say(&format!("at {point}"));
-        let read = || {
-            let mut line = String::new();
-            std::io::stdin().read_line(&mut line)
-        };
-        let heard = tokio::task::spawn_blocking(read).await.expect("no panic");
-        heard.expect("a word from the parent");
+    fn new() -> Self {
+        Self { turn: tokio::sync::Mutex::default(), renewal: tokio::sync::Semaphore::new(1) }
     }
+
+    async fn pass(&self, point: &str) {
+        let _turn = self.turn.lock().await;
+        say(&format!("at {point}"));
+        let mut held = None;
+        while hear().await == "hold" {
+            let none_under_way = self.renewal.acquire();
+            held = tokio::time::timeout(RENEWAL_MAX, none_under_way).await.ok();
+            say("held");
+        }
+        drop(held);
+    }
+}
+
+/// The parent's next word.
+async fn hear() -> String {
+    let read = || {
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).map(|_| line.trim().to_owned())
+    };
+    let heard = tokio::task::spawn_blocking(read).await.expect("no panic");
+    heard.expect("a word from the parent")
 }
 
 #[async_trait]
 impl Steps for Gate {
     async fn before(&self, verb: &'static str) -> Result<()> {
-        if !verb.starts_with("renew") {
+        if verb.starts_with("renew") {
+            self.renewal.acquire().await.expect("never closed").forget();
+        } else {
             self.pass(&format!("before {verb}")).await;
         }
         Ok(())
     }
 
     async fn after(&self, verb: &'static str) -> Result<()> {
-        if !verb.starts_with("renew") {
+        if verb.starts_with("renew") {
+            self.renewal.add_permits(1);
+        } else {
             self.pass(&format!("after {verb}")).await;
         }
         Ok(())
@@ -59,7 +86,7 @@ impl Steps for Gate {
 /// The child: a worker that goes from one await point to the next when told to.
 pub(crate) async fn work_gated(url: &str) -> Result<()> {
     let topic = Topic::new("counted")?;
-    let gate = Arc::new(Gate::default());
+    let gate = Arc::new(Gate::new());
     let store = Watched::new(leasehold::connect(url).await?, Arc::clone(&gate) as _);
     let worker = Worker::builder(store)
         .handler(JobKind::new("count")?, move |context: Context, _number: u64| {
@@ -118,7 +145,11 @@ pub(crate) fn workers_paused_at_any_await_change_nothing(engine: &Engine) -> Res
     let pauses = runs("LEASEHOLD_PAUSES", 30);
     let evidence = Evidence::of("workers paused past their lease at an await point", engine.name());
     let jobs = rounds(engine, pauses, |children| {
-        children.iter().try_for_each(|child| child.pause())?;
+        for child in &mut *children {
+            child.say("hold")?;
+            child.wait_for("held")?;
+            child.pause()?;
+        }
         Ok(std::mem::take(children))
     })?;
     tell(evidence, "pauses", pauses, jobs);
@@ -137,7 +168,7 @@ fn tell(evidence: Evidence, what: &str, times: usize, jobs: usize) {
 fn rounds(
     engine: &Engine,
     times: usize,
-    harm: impl Fn(&mut Vec<Child>) -> std::io::Result<Vec<Child>>,
+    harm: impl Fn(&mut Vec<Child>) -> Result<Vec<Child>, Failed>,
 ) -> Result<usize, Failed> {
     let mut jobs = 0;
     for round in 0..times.div_ceil(AT_ONCE) {
