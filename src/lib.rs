@@ -34,6 +34,8 @@
 //!   upkeep on its own.
 //! - `periodic` (a feature) makes the ticks of cron expressions into jobs, on any number of nodes.
 //! - `http` (a feature) is an API that a service mounts: requesters enqueue jobs and ask about them.
+//! - [`observe`] tells a program what its workers and relays do; `metrics` (a feature) counts it as
+//!   Prometheus reads it.
 //! - `vault` (a feature) keeps secrets sealed, under keys that can be replaced.
 //! - `webhook` (a feature) signs what goes out, and verifies and takes once what comes in.
 //! - [`Lifecycle`] says as data which verb moves a job from where to where.
@@ -50,6 +52,9 @@ mod connect;
 pub mod http;
 mod lane;
 pub mod maintenance;
+#[cfg(feature = "metrics")]
+pub mod metrics;
+pub mod observe;
 #[cfg(feature = "periodic")]
 pub mod periodic;
 #[cfg(feature = "postgres")]

@@ -9,6 +9,7 @@ use leasehold_core::{PruneRequest, Pruned, ReclaimRequest, Reclaimed, Result, St
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
+use crate::observe::{self, Observer};
 
 /// The calls of each sort in one round at most; what is left waits for the next round.
 const CALLS_MAX: usize = 10;
@@ -36,6 +37,7 @@ const SKEW_MAX: Duration = Duration::from_secs(2);
 pub struct Maintenance {
     store: Arc<dyn Store>,
     every: Duration,
+    observer: Arc<dyn Observer>,
 }
 
 /// What one round of upkeep did.
@@ -55,13 +57,20 @@ pub struct Upkept {
 impl Maintenance {
     /// Begins upkeep every 5 s on average.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, every: Duration::from_secs(5) }
+        Self { store, every: Duration::from_secs(5), observer: observe::nobody() }
     }
 
     /// Sets the interval; each wait is between half and one and a half of it.
     #[must_use]
     pub fn every(mut self, every: Duration) -> Self {
         self.every = every;
+        self
+    }
+
+    /// Sets who is told of what is taken back.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = observer;
         self
     }
 
@@ -103,6 +112,7 @@ impl Maintenance {
         for _ in 0..CALLS_MAX {
             let reclaimed: Reclaimed = self.store.reclaim(request.clone()).await?;
             total += reclaimed.total();
+            self.observer.reclaimed(&reclaimed);
             if reclaimed.total() < request.limit {
                 break;
             }
@@ -137,7 +147,7 @@ impl Maintenance {
 }
 
 /// How far `store` lies outside the span between two looks at the wall.
-fn skew(before: Timestamp, store: Timestamp, after: Timestamp) -> Duration {
+pub(crate) fn skew(before: Timestamp, store: Timestamp, after: Timestamp) -> Duration {
     before.since(store).max(store.since(after))
 }
 

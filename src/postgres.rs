@@ -24,6 +24,8 @@ pub trait SettleFor {
 #[async_trait]
 impl SettleFor for Joined<'_> {
     async fn settle_for(&self, context: &Context, verdict: Verdict) -> Result<Handled> {
-        context.end_settling(self.settle_one(&context.begin_settling(verdict)).await)
+        let settlement = context.begin_settling(verdict);
+        let answer = self.settle_one(&settlement).await;
+        context.end_settling(settlement, answer)
     }
 }

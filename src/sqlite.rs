@@ -37,6 +37,8 @@ pub trait SettleFor {
 
 impl SettleFor for Joined<'_> {
     fn settle_for(&self, context: &Context, verdict: Verdict) -> Result<Handled> {
-        context.end_settling(self.settle_one(&context.begin_settling(verdict)))
+        let settlement = context.begin_settling(verdict);
+        let answer = self.settle_one(&settlement);
+        context.end_settling(settlement, answer)
     }
 }

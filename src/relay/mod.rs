@@ -13,6 +13,7 @@ use std::time::Duration;
 use leasehold_core::{Error, LeaseLength, Result, RetryPolicy, Store, Topic, WorkerId};
 
 use crate::lane::RenewAt;
+use crate::observe::{self, Observer};
 
 pub use sink::{ChannelSink, Delivery, JsonLinesSink, Sink, Undelivered};
 
@@ -65,6 +66,7 @@ pub struct Relay<S> {
     retry: RetryPolicy,
     grace: Duration,
     idempotent: bool,
+    observer: Arc<dyn Observer>,
 }
 
 impl<S: Sink> Relay<S> {
@@ -83,6 +85,7 @@ impl<S: Sink> Relay<S> {
             retry: RetryPolicy::default(),
             grace: Duration::from_secs(20),
             idempotent: false,
+            observer: observe::nobody(),
         }
     }
 
@@ -148,6 +151,13 @@ impl<S: Sink> Relay<S> {
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// Sets who is told of ends, lost leases and refused writes.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = observer;
         self
     }
 

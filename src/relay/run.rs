@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Delivery, Relay, Sink, Undelivered};
 use crate::clock;
 use crate::lane::{Held, Leases};
+use crate::observe::{Leased, tell_refused};
 
 type InHand = Leases<EventFence>;
 
@@ -194,7 +195,7 @@ impl<S: Sink> Relay<S> {
         let delivery = Delivery::of(claim);
         let answer = tokio::select! {
             answer = self.deliver(&delivery) => answer,
-            () = lost.cancelled() => return,
+            () = lost.cancelled() => return self.observer.lease_lost(Leased::Event),
             () = self.grace_over(shutdown) => return self.settle(leases, fence, release).await,
         };
         let verdict = match answer {
@@ -241,9 +242,10 @@ impl<S: Sink> Relay<S> {
             let again = error.is_retryable() && leases.ends(&fence).is_some();
             tracing::warn!(event = %fence.event(), %error, again, "delivery not settled");
             if !again {
-                return;
+                return tell_refused(&*self.observer, "delivery", &error);
             }
             tokio::time::sleep(PAUSE).await;
         }
+        self.observer.delivery_ended(settlement.verdict.kind());
     }
 }

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use super::context::Context;
 use super::handler::{Handled, HandlerError};
 use crate::lane::RenewAt;
+use crate::observe::{self, Observer};
 
 type Answer = BoxFuture<'static, Result<Handled, HandlerError>>;
 
@@ -43,6 +44,7 @@ impl fmt::Debug for Handler {
 /// | [`retry`](WorkerBuilder::retry) | 1 s, doubled up to 60 s, fully jittered |
 /// | [`grace`](WorkerBuilder::grace) | 20 s over all queues |
 /// | [`upkeep`](WorkerBuilder::upkeep) | every 5 s on average |
+/// | [`observer`](WorkerBuilder::observer) | nobody |
 ///
 /// With several queues the first listed with a due job wins, but every 16th claim starts at another
 /// one. A job is claimed only for a free slot, so none waits under a lease. A handler that panics
@@ -88,6 +90,7 @@ pub struct Worker {
     pub(super) retry: RetryPolicy,
     pub(super) grace: Duration,
     pub(super) upkeep: Option<Duration>,
+    pub(super) observer: Arc<dyn Observer>,
 }
 
 impl Worker {
@@ -106,6 +109,7 @@ impl Worker {
             retry: RetryPolicy::default(),
             grace: Duration::from_secs(20),
             upkeep: Some(Duration::from_secs(5)),
+            observer: observe::nobody(),
         };
         WorkerBuilder { worker, last: None }
     }
@@ -232,6 +236,13 @@ impl WorkerBuilder {
     #[must_use]
     pub fn upkeep(mut self, every: Option<Duration>) -> Self {
         self.worker.upkeep = every;
+        self
+    }
+
+    /// Sets who is told of claims, ends, lost leases and refused writes, and of what upkeep takes back.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.worker.observer = observer;
         self
     }
 

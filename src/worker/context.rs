@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::handler::Handled;
 use crate::clock;
 use crate::lane::Leases;
+use crate::observe::{Observer, tell_refused};
 
 /// What a handler works with: the job, its fence, its lease. Clones share it.
 #[derive(Clone, Debug)]
@@ -26,6 +27,7 @@ pub(super) struct Inner {
     pub(super) stop: CancellationToken,
     pub(super) events: Mutex<Vec<NewEvent>>,
     pub(super) step: tokio::sync::Mutex<u32>,
+    pub(super) observer: Arc<dyn Observer>,
 }
 
 impl Context {
@@ -115,11 +117,19 @@ impl Context {
         not(any(feature = "sqlite", feature = "postgres")),
         expect(dead_code, reason = "only an engine's own module settles so")
     )]
-    pub(crate) fn end_settling(&self, answer: Result<Settled>) -> Result<Handled> {
-        if answer.is_err() {
-            self.0.leases.settling(&self.0.fence, false);
+    pub(crate) fn end_settling(
+        &self,
+        settlement: Settlement,
+        answer: Result<Settled>,
+    ) -> Result<Handled> {
+        match answer {
+            Ok(settled) => Ok(Handled::settled(settlement, settled)),
+            Err(error) => {
+                self.0.leases.settling(&self.0.fence, false);
+                tell_refused(&*self.0.observer, "settle", &error);
+                Err(error)
+            }
         }
-        answer.map(|_| Handled::settled(self.0.fence))
     }
 
     pub(super) fn take_events(&self) -> Vec<NewEvent> {
@@ -155,6 +165,7 @@ impl Inner {
                 }
                 Err(error) => {
                     self.events().splice(0..0, report.events);
+                    tell_refused(&*self.observer, "progress", &error);
                     return Err(error);
                 }
             }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use leasehold_core::retry::random_unit;
 use leasehold_core::{
-    Failure, FailureCode, Fence, Json, NewEvent, NewJob, Result, RetryPolicy, Settlement, Verdict,
+    Failure, FailureCode, Fence, Json, NewEvent, NewJob, Result, RetryPolicy, Settled, Settlement,
+    Verdict,
 };
 use serde::Serialize;
 
@@ -26,7 +27,7 @@ enum End {
     Snooze(Duration),
     Cancel(Option<String>),
     /// The handler's own transaction has settled this claim.
-    Settled(Fence),
+    Settled(Box<(Settlement, Settled)>),
 }
 
 impl Handled {
@@ -69,33 +70,34 @@ impl Handled {
     }
 
     /// The job is settled already, inside the handler's own transaction.
-    pub(crate) fn settled(fence: Fence) -> Self {
-        Self::ended(End::Settled(fence))
+    pub(crate) fn settled(settlement: Settlement, settled: Settled) -> Self {
+        Self::ended(End::Settled(Box::new((settlement, settled))))
     }
 
-    /// What is left to send; nothing where the handler has settled its job itself.
+    /// What is left to send; or, where the handler has settled its job itself, what it sent and how
+    /// the store answered.
     pub(super) fn into_settlement(
         self,
         fence: Fence,
         published: Vec<NewEvent>,
-    ) -> Option<Settlement> {
+    ) -> Result<Settlement, Box<(Settlement, Settled)>> {
         let verdict = match self.end {
-            End::Settled(own) if own == fence => {
+            End::Settled(own) if own.0.fence == fence => {
                 if !(self.events.is_empty() && self.jobs.is_empty()) {
                     tracing::error!(job = %fence.job(), "dropped what was added after settle_for");
                 }
-                return None;
+                return Err(own);
             }
             End::Settled(_) => {
                 let why = "the handler gave back the end of another claim";
                 let failure = Failure::new(FailureCode::InvariantBroken, why);
-                return Some(Settlement::new(fence, Verdict::Retry { failure, delay: None }));
+                return Ok(Settlement::new(fence, Verdict::Retry { failure, delay: None }));
             }
             End::Done(None) => Verdict::Succeed { result: None },
             End::Done(Some(Ok(json))) => Verdict::Succeed { result: Some(json) },
             End::Done(Some(Err(error))) => {
                 let failure = Failure::new(FailureCode::ResultInvalid, error.to_string());
-                return Some(Settlement::new(fence, Verdict::Retry { failure, delay: None }));
+                return Ok(Settlement::new(fence, Verdict::Retry { failure, delay: None }));
             }
             End::Snooze(delay) => Verdict::Snooze { delay },
             End::Cancel(reason) => Verdict::Cancel { reason },
@@ -104,7 +106,7 @@ impl Handled {
         settlement.events = published;
         settlement.events.extend(self.events);
         settlement.jobs = self.jobs;
-        Some(settlement)
+        Ok(settlement)
     }
 }
 

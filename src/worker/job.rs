@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use leasehold_core::{Claim, Failure, FailureCode, Settlement, Verdict};
+use leasehold_core::{Claim, Failure, FailureCode, Settled, Settlement, Verdict};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +14,7 @@ use super::run::Running;
 use super::settle::InHand;
 use crate::clock;
 use crate::lane::Held;
+use crate::observe::Leased;
 
 /// How long a job of an unknown kind is put back for.
 const UNKNOWN_BACKOFF: Duration = Duration::from_secs(30);
@@ -21,6 +22,7 @@ const UNKNOWN_BACKOFF: Duration = Duration::from_secs(30);
 impl Running {
     /// Begins a claimed job, or gives it back where it must not begin.
     pub(super) fn begin(&self, claim: Claim, sent: Instant, tasks: &mut JoinSet<()>) {
+        self.worker.observer.claimed(&claim.job);
         let (fence, ends) = (claim.fence, sent + claim.remaining);
         let length = self.worker.lease.map_or(claim.remaining, |lease| lease.as_duration());
         let stop = self.closing.child_token();
@@ -28,12 +30,12 @@ impl Running {
         let lost = held.lost();
         self.leases.add(held);
         let settler = self.settler.clone();
+        let mut held = InHand::new(self.leases.clone(), fence, &claim.job);
         let left = ends.saturating_duration_since(clock::now());
         let handler = match self.may_begin(&claim, left, length) {
             Ok(handler) => handler,
             Err(delay) => {
                 let back = Settlement::new(fence, Verdict::Release { delay });
-                let held = InHand { leases: self.leases.clone(), fence };
                 tasks.spawn(async move { settler.settle(back, held).await });
                 return;
             }
@@ -46,12 +48,19 @@ impl Running {
             stop,
             events: Mutex::default(),
             step: tokio::sync::Mutex::default(),
+            observer: self.worker.observer.clone(),
         }));
         let run = Run { worker: self.worker.clone(), closing: self.closing.clone(), lost };
-        let held = InHand { leases: self.leases.clone(), fence };
         tasks.spawn(async move {
-            if let Some(settlement) = run.run(handler, context).await {
-                settler.settle(settlement, held).await;
+            let begun = clock::now();
+            let over = run.run(handler, context).await;
+            held.ran = Some(clock::now().saturating_duration_since(begun));
+            match over {
+                Over::Settle(settlement) => settler.settle(*settlement, held).await,
+                Over::Settled(own) => {
+                    run.worker.observer.ended(&held.ended(&own.0.verdict, own.1));
+                }
+                Over::Lost => run.worker.observer.lease_lost(Leased::Job),
             }
         });
     }
@@ -81,46 +90,63 @@ struct Run {
     lost: CancellationToken,
 }
 
+/// How a run is over.
+enum Over {
+    /// Its end is to be stored.
+    Settle(Box<Settlement>),
+    /// The handler has settled the job itself, and the store agreed.
+    Settled(Box<(Settlement, Settled)>),
+    /// Its lease is lost: nothing is left to write.
+    Lost,
+}
+
+impl Over {
+    fn by(context: &Context, verdict: Verdict) -> Self {
+        Self::Settle(Box::new(Settlement::new(context.fence(), verdict)))
+    }
+}
+
 impl Run {
-    /// Runs the handler; `None` when nothing is left to write: the lease was lost, or the handler has
-    /// settled the job itself.
-    async fn run(&self, handler: Handler, context: Context) -> Option<Settlement> {
+    async fn run(&self, handler: Handler, context: Context) -> Over {
         let (run, inside) = (handler.run.clone(), context.clone());
         let mut task = Task(tokio::spawn(async move { run(inside).await }));
         let ended = tokio::select! {
             biased;
-            () = self.lost.cancelled() => return None,
+            () = self.lost.cancelled() => return Over::Lost,
             ended = &mut task.0 => ended,
             () = self.closing.cancelled() => {
-                let verdict = Verdict::Release { delay: None };
-                return Some(Settlement::new(context.fence(), verdict));
+                return Over::by(&context, Verdict::Release { delay: None });
             }
         };
-        self.settlement(&handler, &context, ended)
+        self.over(&handler, &context, ended)
     }
 
-    fn settlement(
+    fn over(
         &self,
         handler: &Handler,
         context: &Context,
         ended: Result<Result<Handled, HandlerError>, JoinError>,
-    ) -> Option<Settlement> {
-        let fence = context.fence();
+    ) -> Over {
         let failed = match ended {
-            Ok(Ok(handled)) => return handled.into_settlement(fence, context.take_events()),
+            Ok(Ok(handled)) => {
+                return match handled.into_settlement(context.fence(), context.take_events()) {
+                    Ok(settlement) => Over::Settle(Box::new(settlement)),
+                    Err(own) => Over::Settled(own),
+                };
+            }
             Ok(Err(failed)) => failed,
             Err(stopped) => HandlerError::of(Failure::new(FailureCode::Panic, panic_text(stopped))),
         };
         if self.closing.is_cancelled() {
-            return Some(Settlement::new(fence, Verdict::Release { delay: None }));
+            return Over::by(context, Verdict::Release { delay: None });
         }
         if context.cancellation().is_cancelled() {
             let reason = Some(failed.failure().message().to_owned());
-            return Some(Settlement::new(fence, Verdict::Cancel { reason }));
+            return Over::by(context, Verdict::Cancel { reason });
         }
         let attempt = context.job().attempt;
         let verdict = failed.into_verdict(attempt, handler.idempotent, &self.worker.retry);
-        Some(Settlement::new(fence, verdict))
+        Over::by(context, verdict)
     }
 }
 

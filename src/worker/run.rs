@@ -51,7 +51,8 @@ impl Worker {
         let upkeep = shutdown.child_token();
         let _ends_with_us = upkeep.clone().drop_guard();
         if let Some(every) = self.upkeep {
-            tokio::spawn(keep_up(Maintenance::new(self.store.clone()).every(every), every, upkeep));
+            let rounds = Maintenance::new(self.store.clone()).every(every);
+            tokio::spawn(keep_up(rounds.observer(self.observer.clone()), every, upkeep));
         }
         self.start(shutdown).await?.claim_until(false).await
     }
@@ -77,7 +78,7 @@ impl Worker {
         let introduce = Control::Introduce { worker: self.id, name };
         begin_with(&*self.store, introduce, &shutdown).await?;
         let leases = Leases::start(self.store.clone(), self.renew_at)?;
-        let settler = Settler::start(self.store.clone(), leases.clone());
+        let settler = Settler::start(self.store.clone(), leases.clone(), self.observer.clone());
         Ok(Running {
             worker: Arc::new(self),
             leases,

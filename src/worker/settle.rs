@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold_core::{
-    Error, ErrorKind, Failure, FailureCode, Fence, Json, Result, Settled, Settlement, Store,
-    StoreExt, Verdict,
+    ClaimedJob, Error, ErrorKind, Failure, FailureCode, Fence, Json, QueueName, Result, Settled,
+    Settlement, Store, StoreExt, Verdict,
 };
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::lane::Leases;
+use crate::observe::{Ended, Observer, tell_refused};
 
 /// The most settlements of one call, and the most bytes of documents where it has more than one.
 const BATCH: usize = 1_000;
@@ -29,15 +30,39 @@ struct Item {
     /// Whether it stands in for one that was refused.
     stand_in: bool,
     /// The lease, which is renewed until the end is stored.
-    _held: InHand,
+    held: InHand,
     _counted: Counted,
 }
 
-/// A lease that is renewed no longer than this lives.
+/// A lease that is renewed no longer than this lives, and what is told of its end.
 #[derive(Debug)]
 pub(super) struct InHand {
-    pub(super) leases: Arc<Leases<Fence>>,
-    pub(super) fence: Fence,
+    leases: Arc<Leases<Fence>>,
+    fence: Fence,
+    queue: QueueName,
+    attempt: u32,
+    max_attempts: u32,
+    /// How long the handler ran, once it has.
+    pub(super) ran: Option<Duration>,
+}
+
+impl InHand {
+    pub(super) fn new(leases: Arc<Leases<Fence>>, fence: Fence, job: &ClaimedJob) -> Self {
+        let (attempt, max_attempts) = (job.attempt, job.max_attempts);
+        Self { leases, fence, queue: job.queue.clone(), attempt, max_attempts, ran: None }
+    }
+
+    pub(super) fn ended(&self, verdict: &Verdict, settled: Settled) -> Ended {
+        Ended {
+            queue: self.queue.clone(),
+            verdict: verdict.kind(),
+            failure: verdict.failure().map(Failure::class),
+            place: settled.place,
+            ran: self.ran,
+            attempt: self.attempt,
+            max_attempts: self.max_attempts,
+        }
+    }
 }
 
 impl Drop for InHand {
@@ -81,9 +106,14 @@ pub(super) struct Settler {
 }
 
 impl Settler {
-    pub(super) fn start(store: Arc<dyn Store>, leases: Arc<Leases<Fence>>) -> Self {
+    pub(super) fn start(
+        store: Arc<dyn Store>,
+        leases: Arc<Leases<Fence>>,
+        observer: Arc<dyn Observer>,
+    ) -> Self {
         let (inbox, receiver) = mpsc::channel(BATCH);
-        let lane = Lane { store, leases: leases.clone(), batch: Vec::with_capacity(BATCH) };
+        let batch = Vec::with_capacity(BATCH);
+        let lane = Lane { store, leases: leases.clone(), batch, observer };
         let ended = CancellationToken::new();
         let ends = ended.clone().drop_guard();
         tokio::spawn(async move {
@@ -103,7 +133,7 @@ impl Settler {
     pub(super) async fn settle(&self, settlement: Settlement, held: InHand) {
         self.leases.settling(&settlement.fence, true);
         let counted = Counted::new(&self.on_their_way);
-        let item = Item { settlement, stand_in: false, _held: held, _counted: counted };
+        let item = Item { settlement, stand_in: false, held, _counted: counted };
         let _the_lane_has_ended = self.inbox.send(item).await;
     }
 
@@ -131,6 +161,7 @@ struct Lane {
     store: Arc<dyn Store>,
     leases: Arc<Leases<Fence>>,
     batch: Vec<Item>,
+    observer: Arc<dyn Observer>,
 }
 
 impl Lane {
@@ -201,8 +232,13 @@ impl Lane {
                 let settlement = Settlement::new(fence, stand_in(&error));
                 self.batch.push(Item { settlement, stand_in: true, ..item });
             }
-            Err(error) => tracing::error!(job = %fence.job(), %error, "settlement refused"),
-            Ok(_) => {}
+            Err(error) => {
+                tracing::error!(job = %fence.job(), %error, "settlement refused");
+                tell_refused(&*self.observer, "settle", &error);
+            }
+            Ok(settled) => {
+                self.observer.ended(&item.held.ended(&item.settlement.verdict, settled));
+            }
         }
     }
 }

@@ -78,7 +78,6 @@ const fn idle(mut key: Key, why: &'static str) -> Key {
 /// Bounds of a number that only has to be sensible.
 const COUNT_MAX: i64 = 1_000_000;
 const NO_BREAKER: &str = "the command has no circuit breaker yet";
-const NO_METRICS: &str = "the command serves no metrics yet";
 const NO_SPANS: &str = "the command exports no spans yet";
 const NO_LISTING: &str = "jobs are listed by their state: leasehold jobs list, leasehold dead list";
 const NO_LISTS: &str = "leases stand in the job's row; there is no list for each worker";
@@ -265,24 +264,19 @@ pub const KEYS: &[Key] = &[
         ),
         NO_BREAKER,
     ),
-    idle(
-        key(
-            "observability.metrics_port",
-            Kind::Int(0, 65_535),
-            "9090",
-            "port of /metrics on loopback; 0: none",
-        ),
-        NO_METRICS,
+    key("observability.metrics_port", Kind::Int(0, 65_535), "9090", "port of /metrics; 0: none"),
+    key(
+        "observability.metrics_host",
+        Kind::Text,
+        "127.0.0.1",
+        "address of /metrics; loopback unless others are to read it",
     ),
     key("observability.log_level", Kind::Text, "info", "trace, debug, info, warn or error"),
-    idle(
-        key(
-            "observability.queue_sample_interval",
-            Kind::Duration,
-            "5s",
-            "time between two counts of the queues",
-        ),
-        NO_METRICS,
+    key(
+        "observability.queue_sample_interval",
+        Kind::Duration,
+        "5s",
+        "time between two counts of the queues",
     ),
     idle(
         key("observability.tracing.enabled", Kind::Bool, "false", "whether spans are exported"),

@@ -203,6 +203,13 @@ impl Checks<'_> {
         if !levels.contains(&self.config.text("observability.log_level")) {
             self.refuse("observability.log_level", format!("must be one of {}", levels.join(", ")));
         }
+        if self.config.text("observability.metrics_host").parse::<std::net::IpAddr>().is_err() {
+            self.refuse("observability.metrics_host", "must be an IP address, such as 127.0.0.1");
+        }
+        if self.config.duration("observability.queue_sample_interval") < Duration::from_millis(100)
+        {
+            self.refuse("observability.queue_sample_interval", "must be at least 100ms");
+        }
         let endpoint = self.config.text("observability.tracing.endpoint");
         let is_url = ["http://", "https://"]
             .iter()

@@ -3,6 +3,8 @@
 
 mod file_job;
 mod log;
+#[doc(hidden)]
+pub mod metrics;
 mod producer;
 mod signals;
 mod worker;
@@ -11,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use leasehold::metrics::Metrics;
 use leasehold::{CancellationToken, Error, ErrorKind, Result, Store};
 
 use crate::config::{self, Config};
@@ -64,40 +67,46 @@ pub async fn run(role: Role, arguments: &Arguments) -> Result<(), Fatal> {
     }
     let shutdown = CancellationToken::new();
     signals::listen(&shutdown)?;
+    let counts = metrics::of(&config)?;
+    let listener = if arguments.once { None } else { metrics::listen(&config).await? };
     let url = place::url(&config)?;
     let opening = leasehold::connect(&url);
     let store = tokio::select! {
         store = opening => store?,
         () = shutdown.cancelled() => return Ok(()),
     };
+    metrics::start(&config, listener, store.clone(), counts.clone(), &shutdown);
     tracing::info!("{role:?} started");
-    let done = parts(role, &config, store, arguments.once, &shutdown).await;
+    let process = Process { config, store, counts, shutdown };
+    let done = if arguments.once { once(role, process).await } else { parts(role, process).await };
     tracing::info!("{role:?} ended");
     Ok(done?)
 }
 
-async fn parts(
-    role: Role,
-    config: &Arc<Config>,
+/// What the parts of one process share.
+#[derive(Clone)]
+struct Process {
+    config: Arc<Config>,
     store: Arc<dyn Store>,
-    once: bool,
-    shutdown: &CancellationToken,
-) -> Result<()> {
+    counts: Arc<Metrics>,
+    shutdown: CancellationToken,
+}
+
+async fn once(role: Role, process: Process) -> Result<()> {
+    if role != Role::Worker {
+        producer::scan_once(&process).await?;
+    }
+    if role == Role::Producer { Ok(()) } else { worker::until_idle(&process).await }
+}
+
+async fn parts(role: Role, process: Process) -> Result<()> {
     let produce = role != Role::Worker;
     let work = role != Role::Producer;
-    if once {
-        if produce {
-            producer::scan_once(config, &store, shutdown).await?;
-        }
-        return if work { worker::until_idle(config, store, shutdown).await } else { Ok(()) };
-    }
+    let shutdown = &process.shutdown;
     // Whichever part ends first takes the other with it: half a role is worse than none.
-    let producing = async {
-        if produce { producer::run(config, &store, shutdown).await } else { park(shutdown).await }
-    };
-    let working = async {
-        if work { worker::run(config, store.clone(), shutdown).await } else { park(shutdown).await }
-    };
+    let producing =
+        async { if produce { producer::run(&process).await } else { park(shutdown).await } };
+    let working = async { if work { worker::run(&process).await } else { park(shutdown).await } };
     let (produced, worked) =
         tokio::join!(ends_all(producing, shutdown), ends_all(working, shutdown),);
     produced.and(worked)

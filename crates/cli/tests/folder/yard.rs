@@ -98,6 +98,7 @@ impl Yard {
             .arg("--config")
             .arg(self.beside("leasehold.yaml"))
             .env("STORE_URL", &self.url)
+            .env("OBSERVABILITY_METRICS_PORT", "0")
             .current_dir(&self.root)
             .stdin(Stdio::null());
         command

@@ -58,6 +58,14 @@ const RULES: &[(&str, &str)] = &[
         "observability.metrics_port: \"65536\": must be at most 65535",
     ),
     (
+        "observability: {metrics_host: localhost}",
+        "observability.metrics_host: \"localhost\": must be an IP address, such as 127.0.0.1",
+    ),
+    (
+        "observability: {queue_sample_interval: 1ms}",
+        "observability.queue_sample_interval: \"1ms\": must be at least 100ms",
+    ),
+    (
         "observability: {log_level: loud}",
         "observability.log_level: \"loud\": must be one of trace, debug, info, warn, error",
     ),

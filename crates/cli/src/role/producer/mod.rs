@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold::metrics::Metrics;
 use leasehold::{
     BucketName, CancellationToken, Error, ErrorKind, IdempotencyKey, JobFilter, NewJob, Paging,
     Query, QueueName, Rate, Result, Store, Take, Taken,
 };
 
+use super::Process;
 use super::file_job::{self, Version};
 use crate::clock;
 use crate::config::{Config, Problems};
@@ -32,12 +34,9 @@ pub(super) fn check(config: &Config) -> Result<(), Problems> {
 ///
 /// # Errors
 /// `Invalid` and other errors that another scan would meet again.
-pub(super) async fn run(
-    config: &Config,
-    store: &Arc<dyn Store>,
-    shutdown: &CancellationToken,
-) -> Result<()> {
-    let mut producer = Producer::new(config, store.clone(), shutdown.clone())?;
+pub(super) async fn run(process: &Process) -> Result<()> {
+    let (config, shutdown) = (&process.config, &process.shutdown);
+    let mut producer = Producer::new(process)?;
     while !shutdown.is_cancelled() {
         match producer.scan().await {
             Ok(()) => {}
@@ -57,17 +56,14 @@ pub(super) async fn run(
 ///
 /// # Errors
 /// As the store's enqueue.
-pub(super) async fn scan_once(
-    config: &Config,
-    store: &Arc<dyn Store>,
-    shutdown: &CancellationToken,
-) -> Result<()> {
-    Producer::new(config, store.clone(), shutdown.clone())?.scan().await
+pub(super) async fn scan_once(process: &Process) -> Result<()> {
+    Producer::new(process)?.scan().await
 }
 
 struct Producer<'a> {
     config: &'a Config,
     store: Arc<dyn Store>,
+    counts: Arc<Metrics>,
     shutdown: CancellationToken,
     queues: HashMap<String, QueueName>,
     /// The version of each file that has its job, so that a later scan asks nothing about it.
@@ -75,13 +71,21 @@ struct Producer<'a> {
 }
 
 impl<'a> Producer<'a> {
-    fn new(config: &'a Config, store: Arc<dyn Store>, shutdown: CancellationToken) -> Result<Self> {
+    fn new(process: &'a Process) -> Result<Self> {
+        let Process { config, store, counts, shutdown } = process;
         let queues = config
             .map("worker.queues")
             .iter()
             .map(|(name, queue)| Ok((name.clone(), QueueName::new(queue)?)))
             .collect::<Result<_>>()?;
-        Ok(Self { config, store, shutdown, queues, known: HashMap::new() })
+        Ok(Self {
+            config,
+            store: store.clone(),
+            counts: counts.clone(),
+            shutdown: shutdown.clone(),
+            queues,
+            known: HashMap::new(),
+        })
     }
 
     async fn scan(&mut self) -> Result<()> {
@@ -123,8 +127,9 @@ impl<'a> Producer<'a> {
             }
             let batch: Vec<NewJob> = part.iter().map(|(_, job)| job.clone()).collect();
             let answers = self.store.enqueue(batch).await?;
-            for ((version, _), answer) in part.iter().zip(answers) {
+            for ((version, job), answer) in part.iter().zip(answers) {
                 match answer {
+                    Ok(enqueued) if enqueued.is_new() => self.counts.produced(&job.queue, 1),
                     Ok(_) => {}
                     // Another producer, or an earlier run, gave this version its job.
                     Err(error) if error.kind() == ErrorKind::Conflict => {}

@@ -9,11 +9,12 @@ mod tail;
 use std::sync::Arc;
 
 use leasehold::{
-    CancellationToken, Context, Failure, FailureCode, Handled, HandlerError, JobKind, LeaseLength,
-    QueueName, Result, RetryPolicy, Store, Worker, WorkerBuilder,
+    Context, Failure, FailureCode, Handled, HandlerError, JobKind, LeaseLength, QueueName, Result,
+    RetryPolicy, Worker, WorkerBuilder,
 };
 
 use self::command::Command;
+use super::Process;
 use super::file_job::{self, FileJob};
 use crate::config::{Config, Problem, Problems};
 
@@ -34,33 +35,27 @@ pub(super) fn check(config: &Config) -> Result<(), Problems> {
 ///
 /// # Errors
 /// As [`Worker::run`].
-pub(super) async fn run(
-    config: &Arc<Config>,
-    store: Arc<dyn Store>,
-    shutdown: &CancellationToken,
-) -> Result<()> {
-    builder(config, store)?.build().run(shutdown.clone()).await
+pub(super) async fn run(process: &Process) -> Result<()> {
+    builder(process)?.build().run(process.shutdown.clone()).await
 }
 
 /// Works until nothing is left to do now or later, or until `shutdown`.
 ///
 /// # Errors
 /// As [`Worker::run`].
-pub(super) async fn until_idle(
-    config: &Arc<Config>,
-    store: Arc<dyn Store>,
-    shutdown: &CancellationToken,
-) -> Result<()> {
-    let done = shutdown.child_token();
-    let watch = outcome::when_empty(config, store.clone(), done.clone());
-    let (worked, watched) = tokio::join!(builder(config, store)?.build().run(done), watch);
+pub(super) async fn until_idle(process: &Process) -> Result<()> {
+    let done = process.shutdown.child_token();
+    let watch = outcome::when_empty(&process.config, process.store.clone(), done.clone());
+    let (worked, watched) = tokio::join!(builder(process)?.build().run(done), watch);
     worked.and(watched)
 }
 
-fn builder(config: &Arc<Config>, store: Arc<dyn Store>) -> Result<WorkerBuilder> {
+fn builder(process: &Process) -> Result<WorkerBuilder> {
+    let config = &process.config;
     let backoff = (config.duration("worker.backoff.base"), config.duration("worker.backoff.max"));
     let command = Arc::new(Command::new(config));
-    let mut builder = Worker::builder(store)
+    let mut builder = Worker::builder(process.store.clone())
+        .observer(process.counts.clone())
         .slots(usize::try_from(config.int("worker.count")).unwrap_or(1))
         .lease(LeaseLength::new(config.duration("worker.heartbeat_ttl"))?)
         .retry(RetryPolicy::new(backoff.0, backoff.1)?)

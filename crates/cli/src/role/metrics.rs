@@ -1,0 +1,79 @@
+//! Owns the metrics of a process that plays a role: the endpoint that serves them and the looks at the
+//! store. Refuses to know what is counted.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::header;
+use axum::routing::get;
+use leasehold::metrics::{CONTENT_TYPE, Metrics};
+use leasehold::{CancellationToken, Error, ErrorKind, QueueName, Result, Store};
+use tokio::net::TcpListener;
+
+use crate::config::Config;
+
+/// Begins the counts, with a name for each configured queue.
+///
+/// # Errors
+/// `Invalid` for a queue's name that the store would refuse.
+pub(super) fn of(config: &Config) -> Result<Arc<Metrics>> {
+    let names = config.map("worker.queues").iter();
+    let queues: Vec<QueueName> =
+        names.map(|(_, queue)| QueueName::new(queue)).collect::<Result<_>>()?;
+    Ok(Arc::new(Metrics::new(&queues)))
+}
+
+/// Takes the port; `None` where none is wanted, or where the default one is another's.
+///
+/// # Errors
+/// `Unavailable` when a port that was asked for cannot be had.
+pub(super) async fn listen(config: &Config) -> Result<Option<TcpListener>> {
+    const PORT: &str = "observability.metrics_port";
+    let port = u16::try_from(config.int(PORT)).unwrap_or_default();
+    let host = config.text("observability.metrics_host").parse();
+    let Ok(host) = host.map_err(|_| ()) else { return Ok(None) };
+    if port == 0 {
+        return Ok(None);
+    }
+    match TcpListener::bind(SocketAddr::new(host, port)).await {
+        Ok(listener) => Ok(Some(listener)),
+        // Several processes on one machine must not need a port each in their configuration.
+        Err(error) if !config.is_set(PORT) => {
+            tracing::warn!("no metrics are served, the default port {port} cannot be had: {error}");
+            Ok(None)
+        }
+        Err(error) => {
+            let why = format!("port {port} for metrics: {error}");
+            Err(Error::new(ErrorKind::Unavailable, "start", why))
+        }
+    }
+}
+
+/// Samples the store, and serves until the process ends.
+pub(super) fn start(
+    config: &Config,
+    listener: Option<TcpListener>,
+    store: Arc<dyn Store>,
+    metrics: Arc<Metrics>,
+    shutdown: &CancellationToken,
+) {
+    let (every, until) = (config.duration("observability.queue_sample_interval"), shutdown.clone());
+    if let Some(listener) = listener {
+        let watched = metrics.clone();
+        tokio::spawn(async move { watched.watch(store, every, until).await });
+        tokio::spawn(serve(listener, metrics));
+    }
+}
+
+/// Answers `GET /metrics`, and nothing else.
+pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
+    let answer = move || {
+        let text = metrics.text();
+        async move { ([(header::CONTENT_TYPE, CONTENT_TYPE)], text) }
+    };
+    let app = Router::new().route("/metrics", get(answer));
+    if let Err(error) = axum::serve(listener, app).await {
+        tracing::error!(%error, "metrics are no longer served");
+    }
+}
