@@ -220,12 +220,10 @@ fn terminated_worker_gives_its_jobs_back(engine: &Engine) -> Result<(), Failed> 
         for _ in 0..8 {
             child.wait_for("begun")?;
         }
-        let begun = Instant::now();
         child.signal("TERM")?;
         child.wait_for("told")?;
         child.signal("TERM")?; // an impatient operator changes nothing
-        assert!(child.end(Duration::from_secs(20))?.success());
-        assert!(begun.elapsed() < Duration::from_secs(5), "took {:?}", begun.elapsed());
+        assert!(child.end(Duration::from_secs(60))?.success(), "half of its jobs would never end");
         let jobs = store.jobs(JobFilter::default(), Paging::first(20)).await?.items;
         let (ended, rest): (Vec<_>, Vec<_>) =
             jobs.into_iter().partition(|job| job.state == State::Succeeded);

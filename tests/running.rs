@@ -70,7 +70,7 @@ fn failure(job: &JobView) -> &str {
     job.failure.as_ref().map_or("", Json::as_str)
 }
 
-/// Waits until a job is as wished; 20 s at most.
+/// Waits until a job is as wished; a minute at most.
 async fn until(
     store: &Arc<dyn Store>,
     id: JobId,
@@ -82,8 +82,8 @@ async fn until(
         if wished(&job) {
             return Ok(job);
         }
-        if begun.elapsed() > Duration::from_secs(20) {
-            return Err(format!("after 20 s the job is {:?}", job.status).into());
+        if begun.elapsed() > Duration::from_secs(60) {
+            return Err(format!("after a minute the job is {:?}", job.status).into());
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

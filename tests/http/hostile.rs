@@ -101,7 +101,7 @@ async fn a_served_api_survives_hostile_clients(store: Arc<dyn Store>) -> Told {
     let begun = Instant::now();
     let status = raw(address, head("content-length: 100\r\n").as_bytes()).await;
     assert_eq!(status, 408);
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     let lies = [
         head("content-length: 99999999999\r\n"),
         head("content-length: -1\r\n"),

@@ -22,21 +22,23 @@ const POINTS: usize = 22;
 /// How many points a worker passes that goes on too late.
 const LATE_POINTS: usize = 6;
 
-/// How long a renewal under way is waited for before the worker is stopped all the same.
-const RENEWAL_MAX: Duration = Duration::from_secs(2);
+/// More writes than a worker has under way at once.
+const WRITES_MAX: u32 = 64;
 
-/// Announces each step, and waits for a word: `go`, or `hold`, after which no renewal is under way. A
-/// worker that is stopped inside a transaction keeps its locks, which is a story of its own.
+/// Announces each step, and waits for a word: `go`, or `hold`, after which no write is under way. A
+/// worker stands at one step while another of its writes is being made, or a lease renewed; one that is
+/// stopped inside a transaction keeps its locks, which is a story of its own.
 #[derive(Debug)]
 struct Gate {
     turn: tokio::sync::Mutex<()>,
-    /// A renewal has it while it is under way.
-    renewal: tokio::sync::Semaphore,
+    /// Each write has one of them while it is under way.
+    writes: tokio::sync::Semaphore,
 }
 
 impl Gate {
     fn new() -> Self {
-        Self { turn: tokio::sync::Mutex::default(), renewal: tokio::sync::Semaphore::new(1) }
+        let writes = tokio::sync::Semaphore::new(WRITES_MAX as usize);
+        Self { turn: tokio::sync::Mutex::default(), writes }
     }
 
     async fn pass(&self, point: &str) {
@@ -44,8 +46,7 @@ impl Gate {
         say(&format!("at {point}"));
         let mut held = None;
         while hear().await == "hold" {
-            let none_under_way = self.renewal.acquire();
-            held = tokio::time::timeout(RENEWAL_MAX, none_under_way).await.ok();
+            held = Some(self.writes.acquire_many(WRITES_MAX).await.expect("never closed"));
             say("held");
         }
         drop(held);
@@ -65,18 +66,16 @@ async fn hear() -> String {
 #[async_trait]
 impl Steps for Gate {
     async fn before(&self, verb: &'static str) -> Result<()> {
-        if verb.starts_with("renew") {
-            self.renewal.acquire().await.expect("never closed").forget();
-        } else {
+        if !verb.starts_with("renew") {
             self.pass(&format!("before {verb}")).await;
         }
+        self.writes.acquire().await.expect("never closed").forget();
         Ok(())
     }
 
     async fn after(&self, verb: &'static str) -> Result<()> {
-        if verb.starts_with("renew") {
-            self.renewal.add_permits(1);
-        } else {
+        self.writes.add_permits(1);
+        if !verb.starts_with("renew") {
             self.pass(&format!("after {verb}")).await;
         }
         Ok(())
@@ -99,7 +98,7 @@ pub(crate) async fn work_gated(url: &str) -> Result<()> {
             }
         })
         .slots(1)
-        .lease(LeaseLength::from_millis(1_000)?)
+        .lease(LeaseLength::from_millis(3_000)?)
         .upkeep(None)
         .build();
     worker.run(CancellationToken::new()).await

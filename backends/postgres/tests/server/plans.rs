@@ -4,6 +4,7 @@
 use leasehold_postgres::tokio_postgres::{Client, SimpleQueryMessage};
 use serde_json::Value;
 
+use crate::book;
 use crate::crowd::{GROWING, analyze, crowd, is_short, rows, within};
 use crate::place::{Place, fill};
 use crate::statements::{ITEMS, Said, Sort, statements};
@@ -68,7 +69,7 @@ pub(crate) async fn statements_visit_what_they_are_asked_for(place: Place) {
     let session = place.session().await;
     crowd(&session, &place.schema, rows()).await;
     let statements = statements(&session, &place.schema).await;
-    let mut problems = Vec::new();
+    let (mut problems, mut book) = (Vec::new(), Vec::new());
     for analyzed in [false, true] {
         if analyzed {
             analyze(&session, &place.schema).await;
@@ -90,8 +91,15 @@ pub(crate) async fn statements_visit_what_they_are_asked_for(place: Place) {
                 if let Some(why) = judge(said, &plan) {
                     problems.push(format!("{} [{told}] analyzed {analyzed}: {why}", said.name));
                 }
+                if plain {
+                    book.push((said.name.clone(), plan));
+                }
             }
         }
+    }
+    if let Some(path) = book::wanted() {
+        let version = session.query_one("show server_version", &[]).await.expect("a version");
+        book::write(&path, version.get(0), &book);
     }
     assert!(problems.is_empty(), "{}\n{} problems", problems.join("\n"), problems.len());
 }

@@ -82,7 +82,7 @@ impl Place {
     /// Waits until the server has noticed that the connections are gone, and rolled back or committed.
     async fn until_gone(&self) {
         self.proxy.end_all();
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + Duration::from_secs(60);
         let text = "select count(*) from pg_stat_activity where application_name = $1";
         let gone = async || {
             let row = self.watcher.query_one(text, &[&self.schema]).await.expect("counted");

@@ -183,18 +183,18 @@ impl Running {
         Ok(())
     }
 
-    /// Asks it to end, and gives its exit code; 20 s at most.
+    /// Asks it to end, and gives its exit code; a minute at most.
     pub(crate) fn terminate(&mut self) -> Result<Option<i32>, Failed> {
         let id = self.0.id().to_string();
         Command::new("kill").args(["-TERM", &id]).status()?;
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + Duration::from_secs(60);
         while Instant::now() < end {
             if let Some(status) = self.0.try_wait()? {
                 return Ok(status.code());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Err("did not end within 20 s of SIGTERM".into())
+        Err("did not end within a minute of SIGTERM".into())
     }
 }
 

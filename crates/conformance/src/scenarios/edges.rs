@@ -19,7 +19,7 @@ group!("edges": request_written_otherwise_is_the_same_job, key_sent_at_once_is_o
     many_jobs_join_one_transaction, rolled_back_savepoint_wakes_nobody);
 
 /// How long a wake-up may take to arrive.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 fn of(payload: &str) -> NewJob {
     NewJob::new(job(1).kind, Json::parse(payload).expect("JSON")).key(key("order-5"))

@@ -204,7 +204,7 @@ async fn wakes(lab: &Lab, ending: Ending) -> Result<bool> {
 async fn own_verbs_wake(lab: &Lab) -> Result<()> {
     let (mut jobs, mut events) =
         (lab.hints().listen(HintKind::Jobs), lab.hints().listen(HintKind::Events));
-    let soon = Duration::from_secs(20);
+    let soon = Duration::from_secs(60);
     lab.add(job(1)).await?;
     assert!(hears(&mut jobs, soon).await);
     lab.publish_one(event(2)).await?;

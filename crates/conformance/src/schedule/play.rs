@@ -15,7 +15,7 @@ use crate::clock;
 /// How long a step may take before it is asked whether it waits for a lock.
 const QUICK: Duration = Duration::from_millis(1);
 /// How long anything may take.
-const LONGEST: Duration = Duration::from_secs(20);
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// How much of a session goes on at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
