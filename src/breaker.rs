@@ -1,10 +1,13 @@
-//! Owns circuit breakers: whether the other side is asked at all, by how it answered lately. Takes
-//! the time as an argument, and refuses to know what was asked.
+//! Owns the rules of a circuit breaker: whether the other side is asked at all, by how it answered
+//! lately. Takes the time as an argument, and refuses to know what was asked and who waits.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The most results that one breaker remembers.
+/// The results that one breaker remembers, unless it takes more to judge.
 const RESULTS_MAX: usize = 1_000;
 /// How long to wait while a probe is on its way.
 const PROBE_WAIT: Duration = Duration::from_secs(1);
@@ -32,50 +35,61 @@ enum State {
     HalfOpen,
 }
 
+/// Leave to ask once, given in one era of a breaker. Whatever comes of it counts in that era only: an
+/// answer to a question from before the breaker opened must not decide in place of the probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Leave {
+    era: u64,
+}
+
 /// Closed, it lets everything through; open, nothing; half-open, one probe, which decides.
 #[derive(Debug)]
 pub(crate) struct Breaker {
     policy: BreakerPolicy,
     state: State,
+    /// Rises with every change of state.
+    era: u64,
     results: VecDeque<(Instant, bool)>,
+    failed: usize,
 }
 
 impl Breaker {
     pub(crate) fn new(policy: BreakerPolicy) -> Self {
-        Self { policy, state: State::Closed, results: VecDeque::new() }
+        Self { policy, state: State::Closed, era: 0, results: VecDeque::new(), failed: 0 }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    pub(crate) fn is_half_open(&self) -> bool {
+        self.state == State::HalfOpen
     }
 
     /// Lets one request through, or says how long to wait.
-    pub(crate) fn ask(&mut self, now: Instant) -> Result<(), Duration> {
+    pub(crate) fn ask(&mut self, now: Instant) -> Result<Leave, Duration> {
         match self.state {
-            State::Closed => Ok(()),
-            State::Open { until } if until <= now => {
-                self.state = State::HalfOpen;
-                Ok(())
-            }
-            State::Open { until } => Err(until.saturating_duration_since(now)),
-            State::HalfOpen => Err(PROBE_WAIT.min(self.policy.cooldown)),
+            State::Closed => {}
+            State::Open { until } if until <= now => self.go(State::HalfOpen),
+            State::Open { until } => return Err(until.saturating_duration_since(now)),
+            State::HalfOpen => return Err(PROBE_WAIT.min(self.policy.cooldown)),
         }
+        Ok(Leave { era: self.era })
     }
 
     /// Takes in how a request ended.
-    pub(crate) fn learn(&mut self, now: Instant, is_failure: bool) {
+    pub(crate) fn learn(&mut self, now: Instant, leave: Leave, is_failure: bool) {
+        if leave.era != self.era {
+            return;
+        }
         match (self.state, is_failure) {
             (State::HalfOpen, true) => self.open(now),
-            (State::HalfOpen, false) => {
-                self.results.clear();
-                self.state = State::Closed;
-            }
-            // Sent before it opened.
+            (State::HalfOpen, false) => self.go(State::Closed),
             (State::Open { .. }, _) => {}
             (State::Closed, _) => {
                 self.results.push_back((now, is_failure));
-                let is_past = |at: Instant| now.saturating_duration_since(at) > self.policy.window;
-                while self.results.len() > RESULTS_MAX
-                    || self.results.front().is_some_and(|(at, _)| is_past(*at))
-                {
-                    self.results.pop_front();
-                }
+                self.failed += usize::from(is_failure);
+                self.let_go(now);
                 if self.is_bad() {
                     self.open(now);
                 }
@@ -84,88 +98,40 @@ impl Breaker {
     }
 
     /// Takes back a request that was let through and never sent, or given up without an answer.
-    pub(crate) fn forget(&mut self, now: Instant) {
-        if self.state == State::HalfOpen {
-            self.state = State::Open { until: now };
+    pub(crate) fn forget(&mut self, now: Instant, leave: Leave) {
+        if leave.era == self.era && self.state == State::HalfOpen {
+            self.go(State::Open { until: now });
+        }
+    }
+
+    /// Lets go of results that count no longer.
+    fn let_go(&mut self, now: Instant) {
+        let most = RESULTS_MAX.max(self.policy.min_samples);
+        while let Some((at, failed)) = self.results.front().copied() {
+            let is_past = now.saturating_duration_since(at) > self.policy.window;
+            if !is_past && self.results.len() <= most {
+                break;
+            }
+            self.results.pop_front();
+            self.failed -= usize::from(failed);
         }
     }
 
     fn is_bad(&self) -> bool {
-        let (total, failed) =
-            (self.results.len(), self.results.iter().filter(|(_, failed)| *failed).count());
-        let rate = f64::from(u32::try_from(failed).unwrap_or(u32::MAX))
-            / f64::from(u32::try_from(total.max(1)).unwrap_or(u32::MAX));
-        total >= self.policy.min_samples && rate >= self.policy.failure_threshold
+        let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        let total = self.results.len();
+        total >= self.policy.min_samples.max(1)
+            && number(self.failed) / number(total) >= self.policy.failure_threshold
     }
 
     fn open(&mut self, now: Instant) {
+        self.go(State::Open { until: now + self.policy.cooldown });
+    }
+
+    fn go(&mut self, state: State) {
+        self.state = state;
+        self.era += 1;
         self.results.clear();
-        self.state = State::Open { until: now + self.policy.cooldown };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn breaker() -> Breaker {
-        Breaker::new(BreakerPolicy {
-            failure_threshold: 0.5,
-            window: 60 * SECOND,
-            cooldown: 30 * SECOND,
-            min_samples: 4,
-        })
-    }
-
-    /// Proves: CB-1
-    #[test]
-    fn opens_at_the_rate_and_not_before_enough_results() {
-        let (mut breaker, begun) = (breaker(), crate::clock::now());
-        for failed in [true, true, false] {
-            breaker.learn(begun, failed);
-            assert_eq!(breaker.ask(begun), Ok(()));
-        }
-        breaker.learn(begun, false);
-        assert_eq!(breaker.ask(begun), Err(30 * SECOND), "two of four");
-    }
-
-    /// Proves: CB-1
-    #[test]
-    fn a_result_counts_for_the_window_only() {
-        let (mut breaker, begun) = (breaker(), crate::clock::now());
-        for _ in 0..3 {
-            breaker.learn(begun, true);
-        }
-        breaker.learn(begun + 61 * SECOND, true);
-        assert_eq!(breaker.ask(begun + 61 * SECOND), Ok(()));
-    }
-
-    /// Proves: CB-1
-    #[test]
-    fn one_probe_decides_after_the_cooldown() {
-        let begun = crate::clock::now();
-        for (failed, after) in [(true, Err(30 * SECOND)), (false, Ok(()))] {
-            let mut breaker = breaker();
-            (0..4).for_each(|_| breaker.learn(begun, true));
-            assert_eq!(breaker.ask(begun + 29 * SECOND), Err(SECOND));
-            let later = begun + 30 * SECOND;
-            assert_eq!(breaker.ask(later), Ok(()));
-            assert_eq!(breaker.ask(later), Err(SECOND), "the probe is on its way");
-            breaker.learn(later, failed);
-            assert_eq!(breaker.ask(later), after);
-        }
-    }
-
-    /// Proves: CB-1
-    #[test]
-    fn a_probe_that_was_given_up_is_sent_again() {
-        let (mut breaker, begun) = (breaker(), crate::clock::now());
-        (0..4).for_each(|_| breaker.learn(begun, true));
-        let later = begun + 30 * SECOND;
-        assert_eq!(breaker.ask(later), Ok(()));
-        breaker.forget(later);
-        assert_eq!(breaker.ask(later), Ok(()));
+        self.failed = 0;
     }
 }

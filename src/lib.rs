@@ -34,6 +34,7 @@
 //!   upkeep on its own.
 //! - `periodic` (a feature) makes the ticks of cron expressions into jobs, on any number of nodes.
 //! - `http` (a feature) is an API that a service mounts: requesters enqueue jobs and ask about them.
+//! - [`circuit`] breaks off claims from a queue whose jobs fail too often.
 //! - [`observe`] tells a program what its workers and relays do; `metrics` (a feature) counts it as
 //!   Prometheus reads it.
 //! - `vault` (a feature) keeps secrets sealed, under keys that can be replaced.
@@ -44,8 +45,8 @@
 //! caller's transaction or behind the fence. It does not promise that code runs once, and it ends no
 //! code whose lease has ended: only what that code writes is refused.
 
-#[cfg(feature = "webhook")]
 mod breaker;
+pub mod circuit;
 mod clock;
 mod connect;
 #[cfg(feature = "http")]

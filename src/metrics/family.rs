@@ -11,6 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
 use super::label::Queues;
+use crate::circuit::CircuitBreakers;
 use crate::observe::Leased;
 
 pub(super) type Labels<const N: usize> = [(&'static str, String); N];
@@ -48,6 +49,7 @@ pub(super) struct Families {
     jobs: Levels<2>,
     outbox: Levels<1>,
     lag: Level,
+    circuit: Levels<1>,
     pub(super) skew: Level,
     pub(super) up: Gauge,
 }
@@ -124,6 +126,8 @@ impl Families {
                 "leasehold_outbox_lag_seconds",
                 "Age of the oldest event that is not delivered",
             ),
+            circuit: all
+                .levels("circuit_breaker_state", "0 closed, 1 half-open, 2 open, in this process"),
             skew: all.add(
                 Level::default(),
                 "leasehold_clock_skew_seconds",
@@ -199,6 +203,16 @@ impl Families {
         }
         let lag = outbox.oldest_waiting.map_or(0.0, |at| stats.now.since(at).as_secs_f64());
         self.lag.set(lag);
+    }
+
+    /// Sets the states of the breakers; of the queues without a name of their own the worst one.
+    pub(super) fn show(&self, queues: &Queues, breakers: &CircuitBreakers) {
+        let states = breakers.states();
+        for label in queues.all() {
+            let these = states.iter().filter(|(queue, _)| queues.label(queue) == label);
+            let worst = these.map(|(_, state)| state.number()).max().unwrap_or_default();
+            self.circuit.get_or_create(&[("queue", label.to_owned())]).set(f64::from(worst));
+        }
     }
 
     pub(super) fn text(&self) -> String {

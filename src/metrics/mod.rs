@@ -14,6 +14,7 @@ use leasehold_core::{ClaimedJob, Error, QueueName, Reclaimed, State, Stats, Stor
 use prometheus_client::encoding::prometheus_text;
 use tokio_util::sync::CancellationToken;
 
+use crate::circuit::CircuitBreakers;
 use crate::clock;
 use crate::maintenance::skew;
 use crate::observe::{Ended, Leased, Observer};
@@ -53,6 +54,7 @@ pub const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 pub struct Metrics {
     queues: Queues,
     families: Families,
+    breakers: Option<Arc<CircuitBreakers>>,
 }
 
 impl Metrics {
@@ -60,11 +62,22 @@ impl Metrics {
     pub fn new<'a>(queues: impl IntoIterator<Item = &'a QueueName>) -> Self {
         let queues = Queues::new(queues);
         let families = Families::new(&queues);
-        Self { queues, families }
+        Self { queues, families, breakers: None }
+    }
+
+    /// Shows the breakers of the queues too.
+    #[must_use]
+    pub fn breakers(mut self, breakers: Arc<CircuitBreakers>) -> Self {
+        self.families.show(&self.queues, &breakers);
+        self.breakers = Some(breakers);
+        self
     }
 
     /// The text form, version 0.0.4; see [`CONTENT_TYPE`].
     pub fn text(&self) -> String {
+        if let Some(breakers) = &self.breakers {
+            self.families.show(&self.queues, breakers);
+        }
         self.families.text()
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use leasehold_core::retry::random_unit;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::breaker::{Breaker, BreakerPolicy};
+use crate::breaker::{Breaker, BreakerPolicy, Leave};
 use crate::clock;
 
 /// For how long an event may wait in its slot of the relay.
@@ -49,6 +49,7 @@ pub(super) struct Pass {
     door: Arc<Door>,
     number: u64,
     begun: Instant,
+    leave: Leave,
     is_done: bool,
     _slot: OwnedSemaphorePermit,
 }
@@ -89,12 +90,13 @@ impl Gates {
         let begun = clock::now();
         let mut state = lock(&door.state);
         // Not all at the very end of the wait.
-        state.breaker.ask(begun).map_err(|wait| wait.mul_f64(1.0 + random_unit() / 4.0))?;
+        let leave = state.breaker.ask(begun);
+        let leave = leave.map_err(|wait| wait.mul_f64(1.0 + random_unit() / 4.0))?;
         state.number += 1;
         let number = state.number;
         state.begun.insert(number, begun);
         drop(state);
-        Ok(Pass { door, number, begun, is_done: false, _slot: slot })
+        Ok(Pass { door, number, begun, leave, is_done: false, _slot: slot })
     }
 }
 
@@ -130,7 +132,7 @@ impl Pass {
         let mut state = lock(&self.door.state);
         state.begun.remove(&self.number);
         state.latency = (state.latency * 3 + took) / 4;
-        state.breaker.learn(now, is_failure);
+        state.breaker.learn(now, self.leave, is_failure);
         drop(state);
         self.is_done = true;
         took
@@ -143,7 +145,7 @@ impl Drop for Pass {
         if !self.is_done {
             let mut state = lock(&self.door.state);
             state.begun.remove(&self.number);
-            state.breaker.forget(clock::now());
+            state.breaker.forget(clock::now(), self.leave);
         }
     }
 }

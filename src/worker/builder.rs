@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use super::context::Context;
 use super::handler::{Handled, HandlerError};
+use crate::circuit::CircuitBreakers;
 use crate::lane::RenewAt;
 use crate::observe::{self, Observer};
 
@@ -45,6 +46,7 @@ impl fmt::Debug for Handler {
 /// | [`grace`](WorkerBuilder::grace) | 20 s over all queues |
 /// | [`upkeep`](WorkerBuilder::upkeep) | every 5 s on average |
 /// | [`observer`](WorkerBuilder::observer) | nobody |
+/// | [`breakers`](WorkerBuilder::breakers) | none |
 ///
 /// With several queues the first listed with a due job wins, but every 16th claim starts at another
 /// one. A job is claimed only for a free slot, so none waits under a lease. A handler that panics
@@ -91,6 +93,7 @@ pub struct Worker {
     pub(super) grace: Duration,
     pub(super) upkeep: Option<Duration>,
     pub(super) observer: Arc<dyn Observer>,
+    pub(super) breakers: Option<Arc<CircuitBreakers>>,
 }
 
 impl Worker {
@@ -110,6 +113,7 @@ impl Worker {
             grace: Duration::from_secs(20),
             upkeep: Some(Duration::from_secs(5)),
             observer: observe::nobody(),
+            breakers: None,
         };
         WorkerBuilder { worker, last: None }
     }
@@ -243,6 +247,13 @@ impl WorkerBuilder {
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.worker.observer = observer;
+        self
+    }
+
+    /// Sets the circuit breakers of the queues; share them between the workers of a process.
+    #[must_use]
+    pub fn breakers(mut self, breakers: Arc<CircuitBreakers>) -> Self {
+        self.worker.breakers = Some(breakers);
         self
     }
 

@@ -12,6 +12,7 @@ use super::context::{Context, Inner};
 use super::handler::{Handled, HandlerError};
 use super::run::Running;
 use super::settle::InHand;
+use crate::circuit::Pass;
 use crate::clock;
 use crate::lane::Held;
 use crate::observe::Leased;
@@ -21,7 +22,13 @@ const UNKNOWN_BACKOFF: Duration = Duration::from_secs(30);
 
 impl Running {
     /// Begins a claimed job, or gives it back where it must not begin.
-    pub(super) fn begin(&self, claim: Claim, sent: Instant, tasks: &mut JoinSet<()>) {
+    pub(super) fn begin(
+        &self,
+        claim: Claim,
+        sent: Instant,
+        pass: Option<Pass>,
+        tasks: &mut JoinSet<()>,
+    ) {
         self.worker.observer.claimed(&claim.job);
         let (fence, ends) = (claim.fence, sent + claim.remaining);
         let length = self.worker.lease.map_or(claim.remaining, |lease| lease.as_duration());
@@ -55,6 +62,9 @@ impl Running {
             let begun = clock::now();
             let over = run.run(handler, context).await;
             held.ran = Some(clock::now().saturating_duration_since(begun));
+            if let (Some(pass), Some(verdict)) = (pass, over.verdict()) {
+                pass.learn(verdict);
+            }
             match over {
                 Over::Settle(settlement) => settler.settle(*settlement, held).await,
                 Over::Settled(own) => {
@@ -101,6 +111,14 @@ enum Over {
 }
 
 impl Over {
+    fn verdict(&self) -> Option<&Verdict> {
+        match self {
+            Self::Settle(settlement) => Some(&settlement.verdict),
+            Self::Settled(own) => Some(&own.0.verdict),
+            Self::Lost => None,
+        }
+    }
+
     fn by(context: &Context, verdict: Verdict) -> Self {
         Self::Settle(Box::new(Settlement::new(context.fence(), verdict)))
     }

@@ -1,6 +1,7 @@
 //! Owns the worker: claims as many jobs as it has free slots, runs their handlers, keeps their
 //! leases, settles them. It refuses to know any engine; it speaks to a `Store`.
 
+mod ask;
 mod builder;
 mod context;
 mod handler;

@@ -11,6 +11,7 @@ use leasehold_core::{
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::ask::{Asked, Asking, Next};
 use super::builder::Worker;
 use super::name::name_from_env;
 use super::settle::Settler;
@@ -34,9 +35,7 @@ pub(super) struct Running {
     /// Says that the deadline of the shutdown has come.
     pub(super) closing: CancellationToken,
     pub(super) shutdown: CancellationToken,
-    claims: usize,
-    /// A claim whose reply was lost.
-    unanswered: Option<ClaimRequest>,
+    asking: Asking,
 }
 
 impl Worker {
@@ -79,14 +78,15 @@ impl Worker {
         begin_with(&*self.store, introduce, &shutdown).await?;
         let leases = Leases::start(self.store.clone(), self.renew_at)?;
         let settler = Settler::start(self.store.clone(), leases.clone(), self.observer.clone());
+        let (queues, breakers) = (self.queues.clone(), self.breakers.clone());
+        let asking = Asking::new(self.id, queues, self.lease, breakers);
         Ok(Running {
             worker: Arc::new(self),
             leases,
             settler,
             closing: CancellationToken::new(),
             shutdown,
-            claims: 0,
-            unanswered: None,
+            asking,
         })
     }
 }
@@ -167,10 +167,10 @@ impl Running {
     ) -> Result<()> {
         let mut hints = self.worker.store.hints().listen(HintKind::Jobs);
         while !self.shutdown.is_cancelled()
-            || (self.unanswered.is_some() && !self.closing.is_cancelled())
+            || (self.asking.is_unanswered() && !self.closing.is_cancelled())
         {
             let free = self.free(tasks).await;
-            if free == 0 && self.unanswered.is_none() {
+            if free == 0 && !self.asking.is_unanswered() {
                 let unsettled = self.settler.on_their_way();
                 let waits = unsettled > 0 || tasks.is_empty();
                 tokio::select! {
@@ -180,25 +180,35 @@ impl Running {
                 }
                 continue;
             }
-            let request = self.request(free);
             let unsettled = self.settler.on_their_way();
+            let is_idle = |tasks: &JoinSet<()>| until_idle && tasks.is_empty() && unsettled == 0;
+            let asked = match self.asking.next(free) {
+                Next::Ask(asked) => asked,
+                Next::Rest { is_all: true } if is_idle(tasks) => return Ok(()),
+                Next::Rest { .. } => {
+                    self.pause(&mut hints, tasks, until_idle).await;
+                    continue;
+                }
+            };
             let sent = clock::now();
-            let Some(answer) = self.claim(request.clone(), deadline).await else {
+            let Some(answer) = self.claim(asked.request.clone(), deadline).await else {
                 tracing::error!("a claim got no answer; what it took will lapse");
                 return Ok(());
             };
-            let Some(claims) = self.learn(request, answer, until_idle)? else {
+            let Some((mut asked, claims)) = self.learn(asked, answer, until_idle)? else {
                 self.pause(&mut hints, tasks, false).await;
                 continue;
             };
-            let none = claims.is_empty();
+            let (none, is_probe) = (claims.is_empty(), asked.is_probe());
             for claim in claims {
-                self.begin(claim, sent, tasks);
+                self.asking.found();
+                let pass = asked.pass(self.worker.breakers.as_ref(), &claim.job.queue);
+                self.begin(claim, sent, pass, tasks);
             }
-            if none && until_idle && tasks.is_empty() && unsettled == 0 {
+            if none && asked.is_all && is_idle(tasks) {
                 return Ok(());
             }
-            if none {
+            if none && !is_probe {
                 self.pause(&mut hints, tasks, until_idle).await;
             }
         }
@@ -226,12 +236,12 @@ impl Running {
     /// What a claim gave; `None` when it failed and is worth another try.
     fn learn(
         &mut self,
-        request: ClaimRequest,
+        asked: Box<Asked>,
         answer: Result<Vec<Claim>>,
         until_idle: bool,
-    ) -> Result<Option<Vec<Claim>>> {
+    ) -> Result<Option<(Box<Asked>, Vec<Claim>)>> {
         let error = match answer {
-            Ok(claims) => return Ok(Some(claims)),
+            Ok(claims) => return Ok(Some((asked, claims))),
             Err(error) => error,
         };
         let hopeless = error.kind() == ErrorKind::Invalid || until_idle;
@@ -240,7 +250,7 @@ impl Running {
         }
         tracing::warn!(%error, "claim failed");
         if error.kind() == ErrorKind::OutcomeUnknown {
-            self.unanswered = Some(request.repeat());
+            self.asking.lost_reply(asked);
         }
         Ok(None)
     }
@@ -256,17 +266,6 @@ impl Running {
             () = self.settler.fewer_than(unsettled), if joining && unsettled > 0 => {}
             () = self.shutdown.cancelled(), if !self.shutdown.is_cancelled() => {}
         }
-    }
-
-    fn request(&mut self, free: usize) -> ClaimRequest {
-        if let Some(request) = self.unanswered.take() {
-            return request;
-        }
-        self.claims += 1;
-        let queues = rotated(&self.worker.queues, self.claims);
-        let mut request = ClaimRequest::new(self.worker.id, queues).limit(free.min(10_000));
-        request.lease = self.worker.lease;
-        request
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use leasehold::circuit::CircuitBreakers;
 use leasehold::metrics::Metrics;
 use leasehold::observe::{Leased, Observer};
 use leasehold::{Epoch, Error, LostReason, QueueName, Reclaimed, Stats, Timestamp, VerdictKind};
@@ -27,7 +28,7 @@ fn full() -> Metrics {
     metrics.delivery_ended(VerdictKind::Delivered);
     metrics.lease_lost(Leased::Job);
     metrics.reclaimed(&Reclaimed::default());
-    metrics
+    metrics.breakers(Arc::new(CircuitBreakers::new()))
 }
 
 async fn get(path: &str, metrics: Metrics) -> String {
@@ -102,6 +103,7 @@ fn every_name_of_the_source_is_there() {
         ("job_processing_duration_seconds", "histogram"),
         ("queue_length", "gauge"),
         ("reaper_jobs_moved_total", "counter"),
+        ("circuit_breaker_state", "gauge"),
     ] {
         assert!(kept.contains(&format!("# TYPE {name} {sort}\n")), "{name} is no {sort}");
     }

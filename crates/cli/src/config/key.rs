@@ -77,7 +77,6 @@ const fn idle(mut key: Key, why: &'static str) -> Key {
 
 /// Bounds of a number that only has to be sensible.
 const COUNT_MAX: i64 = 1_000_000;
-const NO_BREAKER: &str = "the command has no circuit breaker yet";
 const NO_SPANS: &str = "the command exports no spans yet";
 const NO_LISTING: &str = "jobs are listed by their state: leasehold jobs list, leasehold dead list";
 const NO_LISTS: &str = "leases stand in the job's row; there is no list for each worker";
@@ -233,36 +232,19 @@ pub const KEYS: &[Key] = &[
         "producer",
         "the name under which producers share the limit",
     ),
-    idle(
-        key(
-            "circuit_breaker.failure_threshold",
-            Kind::Fraction,
-            "0.5",
-            "share of failures that opens the breaker",
-        ),
-        NO_BREAKER,
+    key(
+        "circuit_breaker.failure_threshold",
+        Kind::Fraction,
+        "0.5",
+        "share of failed commands from which a queue is left alone",
     ),
-    idle(
-        key("circuit_breaker.window", Kind::Duration, "60s", "how far back results count"),
-        NO_BREAKER,
-    ),
-    idle(
-        key(
-            "circuit_breaker.cooldown_period",
-            Kind::Duration,
-            "30s",
-            "how long an open breaker rests",
-        ),
-        NO_BREAKER,
-    ),
-    idle(
-        key(
-            "circuit_breaker.min_samples",
-            Kind::Int(1, COUNT_MAX),
-            "20",
-            "results without which it stays closed",
-        ),
-        NO_BREAKER,
+    key("circuit_breaker.window", Kind::Duration, "60s", "how far back results count"),
+    key("circuit_breaker.cooldown_period", Kind::Duration, "30s", "how long an open breaker rests"),
+    key(
+        "circuit_breaker.min_samples",
+        Kind::Int(1, COUNT_MAX),
+        "20",
+        "results without which it stays closed",
     ),
     key("observability.metrics_port", Kind::Int(0, 65_535), "9090", "port of /metrics; 0: none"),
     key(

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::header;
 use axum::routing::get;
+use leasehold::circuit::CircuitBreakers;
 use leasehold::metrics::{CONTENT_TYPE, Metrics};
 use leasehold::{CancellationToken, Error, ErrorKind, QueueName, Result, Store};
 use tokio::net::TcpListener;
@@ -17,11 +18,11 @@ use crate::config::Config;
 ///
 /// # Errors
 /// `Invalid` for a queue's name that the store would refuse.
-pub(super) fn of(config: &Config) -> Result<Arc<Metrics>> {
+pub(super) fn of(config: &Config, breakers: &Arc<CircuitBreakers>) -> Result<Arc<Metrics>> {
     let names = config.map("worker.queues").iter();
     let queues: Vec<QueueName> =
         names.map(|(_, queue)| QueueName::new(queue)).collect::<Result<_>>()?;
-    Ok(Arc::new(Metrics::new(&queues)))
+    Ok(Arc::new(Metrics::new(&queues).breakers(breakers.clone())))
 }
 
 /// Takes the port; `None` where none is wanted, or where the default one is another's.

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use leasehold::circuit::CircuitBreakers;
 use leasehold::metrics::Metrics;
 use leasehold::{CancellationToken, Error, ErrorKind, Result, Store};
 
@@ -67,7 +68,8 @@ pub async fn run(role: Role, arguments: &Arguments) -> Result<(), Fatal> {
     }
     let shutdown = CancellationToken::new();
     signals::listen(&shutdown)?;
-    let counts = metrics::of(&config)?;
+    let breakers = worker::breakers(&config)?;
+    let counts = metrics::of(&config, &breakers)?;
     let listener = if arguments.once { None } else { metrics::listen(&config).await? };
     let url = place::url(&config)?;
     let opening = leasehold::connect(&url);
@@ -77,7 +79,7 @@ pub async fn run(role: Role, arguments: &Arguments) -> Result<(), Fatal> {
     };
     metrics::start(&config, listener, store.clone(), counts.clone(), &shutdown);
     tracing::info!("{role:?} started");
-    let process = Process { config, store, counts, shutdown };
+    let process = Process { config, store, counts, breakers, shutdown };
     let done = if arguments.once { once(role, process).await } else { parts(role, process).await };
     tracing::info!("{role:?} ended");
     Ok(done?)
@@ -89,6 +91,7 @@ struct Process {
     config: Arc<Config>,
     store: Arc<dyn Store>,
     counts: Arc<Metrics>,
+    breakers: Arc<CircuitBreakers>,
     shutdown: CancellationToken,
 }
 

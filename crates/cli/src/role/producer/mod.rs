@@ -72,7 +72,7 @@ struct Producer<'a> {
 
 impl<'a> Producer<'a> {
     fn new(process: &'a Process) -> Result<Self> {
-        let Process { config, store, counts, shutdown } = process;
+        let Process { config, store, counts, shutdown, .. } = process;
         let queues = config
             .map("worker.queues")
             .iter()

@@ -8,6 +8,7 @@ mod tail;
 
 use std::sync::Arc;
 
+use leasehold::circuit::CircuitBreakers;
 use leasehold::{
     Context, Failure, FailureCode, Handled, HandlerError, JobKind, LeaseLength, QueueName, Result,
     RetryPolicy, Worker, WorkerBuilder,
@@ -56,6 +57,7 @@ fn builder(process: &Process) -> Result<WorkerBuilder> {
     let command = Arc::new(Command::new(config));
     let mut builder = Worker::builder(process.store.clone())
         .observer(process.counts.clone())
+        .breakers(process.breakers.clone())
         .slots(usize::try_from(config.int("worker.count")).unwrap_or(1))
         .lease(LeaseLength::new(config.duration("worker.heartbeat_ttl"))?)
         .retry(RetryPolicy::new(backoff.0, backoff.1)?)
@@ -66,6 +68,20 @@ fn builder(process: &Process) -> Result<WorkerBuilder> {
     }
     let handler = move |context: Context, job: FileJob| handle(context, job, command.clone());
     Ok(builder.handler(JobKind::new(file_job::KIND)?, handler))
+}
+
+/// The circuit breakers of the queues.
+///
+/// # Errors
+/// `Invalid` for a threshold that the configuration would have refused.
+pub(super) fn breakers(config: &Config) -> Result<Arc<CircuitBreakers>> {
+    let samples = usize::try_from(config.int("circuit_breaker.min_samples")).unwrap_or(usize::MAX);
+    let breakers = CircuitBreakers::new()
+        .failure_threshold(config.fraction("circuit_breaker.failure_threshold"))?
+        .window(config.duration("circuit_breaker.window"))
+        .cooldown(config.duration("circuit_breaker.cooldown_period"))
+        .min_samples(samples);
+    Ok(Arc::new(breakers))
 }
 
 /// The queues, in the order of their priorities.
