@@ -38,6 +38,9 @@
 //! - [`observe`] tells a program what its workers and relays do; `metrics` (a feature) counts it as
 //!   Prometheus reads it.
 //! - `vault` (a feature) keeps secrets sealed, under keys that can be replaced.
+//! - `credentials` (a feature) keeps what jobs reach storage with, and asks for it anew; `workspace` (a
+//!   feature) keeps their temporary files within limits, and removes them.
+//! - `notify` and `smtp` (features) tell recipients, each once for each version of a subject.
 //! - `webhook` (a feature) signs what goes out, and verifies and takes once what comes in.
 //! - [`Lifecycle`] says as data which verb moves a job from where to where.
 //!
@@ -49,12 +52,16 @@ mod breaker;
 pub mod circuit;
 mod clock;
 mod connect;
+#[cfg(feature = "credentials")]
+pub mod credentials;
 #[cfg(feature = "http")]
 pub mod http;
 mod lane;
 pub mod maintenance;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+#[cfg(feature = "notify")]
+pub mod notify;
 pub mod observe;
 #[cfg(feature = "periodic")]
 pub mod periodic;
@@ -68,6 +75,8 @@ pub mod vault;
 #[cfg(feature = "webhook")]
 pub mod webhook;
 pub mod worker;
+#[cfg(feature = "workspace")]
+pub mod workspace;
 
 /// For implementing [`Sink`] and other async traits of this crate.
 pub use async_trait::async_trait;

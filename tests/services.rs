@@ -1,4 +1,5 @@
-//! What stands on a store: signed webhooks, stored secrets, jobs over HTTP; each on every store.
+//! What stands on a store: signed webhooks, notifications, stored secrets, credentials,
+//! jobs over HTTP, temporary files; each on every store.
 //! PostgreSQL is found as in `tests/processes.rs`.
 #![allow(
     clippy::expect_used,
@@ -9,8 +10,14 @@
 
 #[path = "http/asking.rs"]
 mod asking;
+#[path = "workspace/cleaning.rs"]
+mod cleaning;
 #[path = "webhook/crashing.rs"]
 mod crashing;
+#[path = "notify/deciding.rs"]
+mod deciding;
+#[path = "notify/dying.rs"]
+mod dying;
 #[path = "processes/engine.rs"]
 mod engine;
 #[path = "webhook/guarding.rs"]
@@ -21,8 +28,18 @@ mod hostile;
 mod keeping;
 #[path = "vault/killing.rs"]
 mod killing;
+#[path = "notify/mailbox.rs"]
+mod mailbox;
+#[path = "notify/mailing.rs"]
+mod mailing;
+#[path = "notify/post.rs"]
+mod post;
+#[path = "notify/posting.rs"]
+mod posting;
 #[path = "webhook/receiving.rs"]
 mod receiving;
+#[path = "credentials/refreshing.rs"]
+mod refreshing;
 #[path = "vault/sealing.rs"]
 mod sealing;
 #[path = "webhook/sending.rs"]
@@ -33,6 +50,8 @@ mod server;
 mod signing;
 #[path = "processes/stories.rs"]
 mod stories;
+#[path = "notify/telling.rs"]
+mod telling;
 #[path = "webhook/verifying.rs"]
 mod verifying;
 
@@ -47,7 +66,7 @@ type Pure = fn() -> Told;
 /// What a trial does with a database that other processes open too.
 type Crash = fn(&Engine) -> Told;
 
-const CRASHES: [(&str, Crash); 3] = [
+const CRASHES: [(&str, Crash); 5] = [
     ("a_rewrap_killed_at_any_row_goes_on", killing::a_rewrap_killed_at_any_row_goes_on),
     (
         "a_sender_killed_at_any_step_loses_and_doubles_nothing",
@@ -56,6 +75,14 @@ const CRASHES: [(&str, Crash); 3] = [
     (
         "a_sender_killed_while_the_receiver_answers_doubles_nothing",
         crashing::a_sender_killed_while_the_receiver_answers_doubles_nothing,
+    ),
+    (
+        "a_notifier_killed_at_any_step_tells_everybody_once",
+        dying::a_notifier_killed_at_any_step_tells_everybody_once,
+    ),
+    (
+        "a_notifier_killed_while_the_provider_answers_tells_everybody_once",
+        dying::a_notifier_killed_while_the_provider_answers_tells_everybody_once,
     ),
 ];
 
@@ -68,11 +95,15 @@ macro_rules! pure {
 pub(crate) use pure;
 
 fn main() -> ExitCode {
-    if let Some(code) = killing::play_role().or_else(crashing::play_role) {
+    if let Some(code) = killing::play_role()
+        .or_else(crashing::play_role)
+        .or_else(dying::play_role)
+        .or_else(cleaning::play_role)
+    {
         return code;
     }
     let arguments = Arguments::from_args();
-    let pure = [signing::PURE, verifying::PURE, sealing::PURE].concat();
+    let pure = [signing::PURE, verifying::PURE, sealing::PURE, cleaning::PURE].concat();
     let pure = pure.into_iter().map(|(name, test)| Trial::test(format!("pure::{name}"), test));
     let mut all: Vec<Trial> = pure.collect();
     all.extend(trials(
@@ -83,6 +114,11 @@ fn main() -> ExitCode {
             keeping::STORIES,
             asking::STORIES,
             hostile::STORIES,
+            telling::STORIES,
+            deciding::STORIES,
+            posting::STORIES,
+            refreshing::STORIES,
+            mailing::STORIES,
         ]
         .concat(),
     ));

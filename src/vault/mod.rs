@@ -122,6 +122,41 @@ impl Vault {
         places: Places,
         ttl: Option<Duration>,
     ) -> Result<(), VaultError> {
+        self.put_over(binding, plain, places, (ttl, Expected::Any)).await
+    }
+
+    /// Seals a secret and keeps it in place of the one whose version is lower by one, the first in place of
+    /// none; `false` where something else is there.
+    ///
+    /// # Errors
+    /// As [`Vault::put`].
+    pub async fn put_next(
+        &self,
+        binding: &Binding,
+        plain: &[u8],
+        places: Places,
+    ) -> Result<bool, VaultError> {
+        let found = self.records().get(Self::id(binding)?).await?;
+        let before = found.as_ref().map(Stored::read).transpose()?;
+        let before = before.map_or(0, |stored| stored.credential_version);
+        if before.checked_add(1) != Some(binding.credential_version) {
+            return Ok(false);
+        }
+        let expected = found.map_or(Expected::Absent, |found| Expected::Version(found.version));
+        match self.put_over(binding, plain, places, (None, expected)).await {
+            Ok(()) => Ok(true),
+            Err(VaultError::Store(error)) if error.kind() == ErrorKind::Conflict => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn put_over(
+        &self,
+        binding: &Binding,
+        plain: &[u8],
+        places: Places,
+        (ttl, expected): (Option<Duration>, Expected),
+    ) -> Result<(), VaultError> {
         let sealed = Sealed::seal(&*self.keys, binding, plain).await?;
         let kek = sealed.kek()?;
         self.refuse_retired(&kek).await?;
@@ -135,6 +170,7 @@ impl Vault {
         };
         let mut put = PutDocument::new(Self::id(binding)?, Json::of(&stored)?);
         put.ttl = ttl;
+        put = put.expected(expected);
         let kept = self.records().put(put).await?;
         // Whoever retires the key first says so and then looks for what needs it: either that look finds
         // this secret, or this one finds the word.
@@ -166,6 +202,17 @@ impl Vault {
     pub async fn places(&self, binding: &Binding) -> Result<Places, VaultError> {
         let found = self.records().get(Self::id(binding)?).await?.ok_or(VaultError::Absent)?;
         Ok(Stored::read(&found)?.places)
+    }
+
+    /// Reads which version of a job's secret is kept; `None` without one. The secret stays sealed.
+    ///
+    /// # Errors
+    /// `Malformed`; those of the store.
+    pub async fn version(&self, job_id: &str, field: &str) -> Result<Option<i64>, VaultError> {
+        let id = RecordId::new(SECRETS, format!("{job_id}/{field}"))?;
+        let found = self.records().get(id).await?;
+        let stored = found.as_ref().map(Stored::read).transpose()?;
+        Ok(stored.map(|stored| stored.credential_version))
     }
 
     /// Deletes a secret; whether there was one.

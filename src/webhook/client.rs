@@ -1,5 +1,5 @@
 //! Owns one request to an endpoint: a single total time-out, no redirects, and of the answer no more
-//! than its status, its `Retry-After` and the beginning of its body.
+//! than its status, its `Retry-After` and the beginning of its body. Knows nothing of what is asked.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,12 +8,14 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::RETRY_AFTER;
-use hyper::{Request, Response, Uri};
+use hyper::{Method, Request, Response, Uri};
 use hyper_util::client::legacy::Client as Pool;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use leasehold_core::failure::retry_after;
 use leasehold_core::{Error, Failure, FailureCode, Result};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
 
 use super::connect::{Connector, Unresolved};
@@ -28,15 +30,15 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// What an endpoint answered.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) retry_after: Option<Duration>,
-    pub(super) excerpt: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) excerpt: Vec<u8>,
 }
 
 /// Sends requests over one pool of connections.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(crate) struct Client {
     pool: Pool<Connector, Full<Bytes>>,
     timeout: Duration,
 }
@@ -47,23 +49,49 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A client's certificates: those that it trusts.
-pub(super) fn tls(roots: RootCertStore) -> Result<TlsConnector> {
+/// The most that is read of a body that is more than an excerpt, in bytes.
+pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// Certificates given as PEM.
+pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let refuse = |why: &str| Error::invalid("build client", why);
+    let read = read.map_err(|error| refuse("no PEM text").with_source(error))?;
+    match read.is_empty() {
+        true => Err(refuse("the text holds no certificate")),
+        false => Ok(read),
+    }
+}
+
+/// What a client trusts: the machine's certificates, and some more.
+fn tls(trusted: Vec<CertificateDer<'static>>) -> Result<TlsConnector> {
+    let mut roots = RootCertStore::empty();
+    let (added, ignored) =
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if added == 0 || ignored > 0 {
+        tracing::info!(added, ignored, "certificates of the machine");
+    }
+    for trusted in trusted {
+        roots.add(trusted).map_err(|error| {
+            Error::invalid("build client", "no root certificate").with_source(error)
+        })?;
+    }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| Error::invalid("build webhook sink", "no TLS").with_source(error))?
+        .map_err(|error| Error::invalid("build client", "no TLS").with_source(error))?
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
 impl Client {
-    pub(super) fn new(
+    pub(crate) fn new(
         targets: Targets,
         resolver: Resolver,
-        tls: TlsConnector,
+        trusted: Vec<CertificateDer<'static>>,
         timeout: Duration,
-    ) -> Self {
+    ) -> Result<Self> {
+        let tls = tls(trusted)?;
         let connector = Connector { targets: Arc::new(targets), resolver, tls };
         let pool = Pool::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -72,20 +100,35 @@ impl Client {
             .retry_canceled_requests(false)
             .http1_max_buf_size(HEAD_BYTES_MAX)
             .build(connector);
-        Self { pool, timeout }
+        Ok(Self { pool, timeout })
     }
 
-    /// Posts a body; whatever status comes is an answer.
+    /// Posts a body, and reads the beginning of the answer's; whatever status comes is an answer.
     ///
     /// # Errors
     /// The failure when none came.
-    pub(super) async fn post(
+    pub(crate) async fn post(
         &self,
         url: &Uri,
         headers: &[(String, String)],
         body: &[u8],
     ) -> Result<Answer, Failure> {
-        let mut request = Request::post(url);
+        self.ask(Method::POST, url, headers, body, (EXCERPT_BYTES_MAX, EXCERPT_WAIT)).await
+    }
+
+    /// Sends a request and reads so much of the answer's body, for so long.
+    ///
+    /// # Errors
+    /// The failure when no answer came.
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        url: &Uri,
+        headers: &[(String, String)],
+        body: &[u8],
+        (bytes_max, wait): (usize, Duration),
+    ) -> Result<Answer, Failure> {
+        let mut request = Request::builder().method(method).uri(url);
         for (name, value) in headers {
             request = request.header(name, value);
         }
@@ -99,23 +142,23 @@ impl Client {
         let retry_after =
             asked.zip(super::now().ok()).and_then(|(text, now)| retry_after(text, now));
         let status = response.status().as_u16();
-        Ok(Answer { status, retry_after, excerpt: excerpt(response).await })
+        Ok(Answer { status, retry_after, excerpt: excerpt(response, bytes_max, wait).await })
     }
 }
 
 /// The beginning of a body. The rest is not read: the connection ends with it.
-async fn excerpt(response: Response<Incoming>) -> Vec<u8> {
+async fn excerpt(response: Response<Incoming>, bytes_max: usize, wait: Duration) -> Vec<u8> {
     let (mut body, mut bytes) = (response.into_body(), Vec::new());
     let read = async {
-        while bytes.len() < EXCERPT_BYTES_MAX
+        while bytes.len() < bytes_max
             && let Some(Ok(frame)) = body.frame().await
         {
             let data = frame.data_ref().map_or(&[][..], |data| data);
-            let room = EXCERPT_BYTES_MAX - bytes.len();
+            let room = bytes_max - bytes.len();
             bytes.extend(data.iter().take(room));
         }
     };
-    let _the_status_counts = tokio::time::timeout(EXCERPT_WAIT, read).await;
+    let _the_status_counts = tokio::time::timeout(wait, read).await;
     bytes
 }
 

@@ -10,7 +10,7 @@
 
 mod address;
 mod attempt;
-mod client;
+pub(crate) mod client;
 mod connect;
 mod endpoint;
 mod gate;
@@ -21,7 +21,7 @@ mod refusal;
 mod scheme;
 mod sign;
 mod sink;
-mod target;
+pub(crate) mod target;
 mod verify;
 
 use leasehold_core::{NewJob, Records, Result};

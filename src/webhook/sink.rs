@@ -9,9 +9,7 @@ use async_trait::async_trait;
 use hyper::Uri;
 use leasehold_core::retry::random_unit;
 use leasehold_core::{Actor, Error, Failure, FailureCode, Result, Store};
-use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 use super::attempt::Attempt;
 use super::client::{self, Answer, Client};
@@ -145,13 +143,7 @@ impl SinkBuilder {
     /// # Errors
     /// `Invalid` for a text without certificates.
     pub fn trust(mut self, pem: &[u8]) -> Result<Self> {
-        let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-        let refuse = |why: &str| Error::invalid("build webhook sink", why);
-        let read = read.map_err(|error| refuse("no PEM text").with_source(error))?;
-        if read.is_empty() {
-            return Err(refuse("the text holds no certificate"));
-        }
-        self.trusted.extend(read);
+        self.trusted.extend(client::certificates(pem)?);
         Ok(self)
     }
 
@@ -160,31 +152,20 @@ impl SinkBuilder {
     /// # Errors
     /// `Invalid` for a certificate that cannot be trusted.
     pub fn build(self) -> Result<WebhookSink> {
-        let mut roots = RootCertStore::empty();
-        let (added, ignored) =
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if added == 0 || ignored > 0 {
-            tracing::info!(added, ignored, "certificates of the machine");
-        }
-        for trusted in self.trusted {
-            roots.add(trusted).map_err(|error| {
-                Error::invalid("build webhook sink", "no root certificate").with_source(error)
-            })?;
-        }
         let policy = BreakerPolicy {
             failure_threshold: 0.5,
             window: Duration::from_secs(60),
             cooldown: self.cooldown,
             min_samples: 5,
         };
-        let (targets, tls) = (self.targets.clone(), client::tls(roots)?);
+        let targets = self.targets.clone();
         Ok(WebhookSink {
             endpoints: Endpoints::of(self.store.clone()),
             store: self.store,
             signers: self.signers,
             route: self.route,
             targets: self.targets,
-            client: Client::new(targets, self.resolver, tls, self.timeout),
+            client: Client::new(targets, self.resolver, self.trusted, self.timeout)?,
             gates: Gates::new(self.concurrency, policy),
             look_again: self.look_again,
         })

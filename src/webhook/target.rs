@@ -19,7 +19,7 @@ pub struct Targets {
 
 /// Why a target is not connected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Blocked(pub(super) String);
+pub(crate) struct Blocked(pub(crate) String);
 
 impl fmt::Display for Blocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,7 +59,7 @@ impl Targets {
     }
 
     /// Judges a URL before anything is looked up.
-    pub(super) fn check(&self, uri: &Uri) -> Result<(), Blocked> {
+    pub(crate) fn check(&self, uri: &Uri) -> Result<(), Blocked> {
         let scheme = uri.scheme_str().unwrap_or_default();
         if scheme != "https" && !(self.http && scheme == "http") {
             return Err(Blocked(format!("the scheme {scheme:?} is not allowed")));
@@ -72,7 +72,7 @@ impl Targets {
     }
 
     /// Judges an address that is about to be connected to, or is.
-    pub(super) fn check_address(&self, address: IpAddr) -> Result<(), Blocked> {
+    pub(crate) fn check_address(&self, address: IpAddr) -> Result<(), Blocked> {
         let plain = address.to_canonical();
         let is_listed = self.allowed.iter().any(|allowed| allowed.to_canonical() == plain);
         if self.private || is_listed || is_public(address) {
@@ -94,7 +94,7 @@ pub trait Resolve: fmt::Debug + Send + Sync + 'static {
 
 /// The machine's own look-up.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct System;
+pub(crate) struct System;
 
 #[async_trait]
 impl Resolve for System {
@@ -104,4 +104,4 @@ impl Resolve for System {
 }
 
 /// A look-up, shared by all connections.
-pub(super) type Resolver = Arc<dyn Resolve>;
+pub(crate) type Resolver = Arc<dyn Resolve>;

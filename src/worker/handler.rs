@@ -25,6 +25,7 @@ pub struct Handled {
 enum End {
     Done(Option<Result<Json>>),
     Snooze(Duration),
+    Rest(Box<Failure>),
     Cancel(Option<String>),
     /// The handler's own transaction has settled this claim.
     Settled(Box<(Settlement, Settled)>),
@@ -48,6 +49,11 @@ impl Handled {
     /// Puts the job off; the attempt does not count.
     pub fn snooze(delay: Duration) -> Self {
         Self::ended(End::Snooze(delay))
+    }
+
+    /// Puts the job to rest until somebody wakes it (`Control::Wake`); the attempt does not count.
+    pub fn rest(failure: Failure) -> Self {
+        Self::ended(End::Rest(Box::new(failure)))
     }
 
     /// Calls the job off.
@@ -100,6 +106,7 @@ impl Handled {
                 return Ok(Settlement::new(fence, Verdict::Retry { failure, delay: None }));
             }
             End::Snooze(delay) => Verdict::Snooze { delay },
+            End::Rest(failure) => Verdict::Rest { failure: *failure },
             End::Cancel(reason) => Verdict::Cancel { reason },
         };
         let mut settlement = Settlement::new(fence, verdict);

@@ -12,6 +12,7 @@ use tokio_rustls::TlsAcceptor;
 /// A request that arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
+    pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
@@ -147,7 +148,8 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Seen> {
     };
     let text = String::from_utf8(bytes[..head].to_vec()).ok()?;
     let mut lines = text.lines();
-    let path = lines.next()?.split(' ').nth(1)?.to_owned();
+    let mut first = lines.next()?.split(' ').map(str::to_owned);
+    let (method, path) = (first.next()?, first.next()?);
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(": "))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -161,5 +163,5 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Seen> {
             n => body.extend(&piece[..n]),
         }
     }
-    Some(Seen { path, headers, body, at: Instant::now() })
+    Some(Seen { method, path, headers, body, at: Instant::now() })
 }

@@ -60,6 +60,9 @@ impl Joined<'_> {
             Control::Retry { job, actor } => {
                 self.on_job(facts, *job, |work| work.reopen(*job, actor)).await
             }
+            Control::Wake { job, actor } => {
+                self.on_job(facts, *job, |work| work.wake(*job, actor)).await
+            }
             Control::Replay(replay) => self.replay(facts, replay).await,
             Control::NoteLetter { act, job, actor, note } => {
                 let mut work = self.on_letters(facts, *job).await?;

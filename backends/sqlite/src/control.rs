@@ -41,6 +41,7 @@ impl Joined<'_> {
             Control::Retry { job, actor } => {
                 self.on_job(facts, *job, |work| work.reopen(*job, actor))
             }
+            Control::Wake { job, actor } => self.on_job(facts, *job, |work| work.wake(*job, actor)),
             Control::Replay(replay) => self.replay(facts, replay),
             Control::NoteLetter { act, job, actor, note } => {
                 self.on_letters(facts, *job, |work| work.note_letter(*act, *job, actor, note))

@@ -55,6 +55,14 @@ pub enum Control {
         /// Who asks.
         actor: Actor,
     },
+    /// Makes a waiting job due now, whenever it was to run; one that its worker is about to put to
+    /// rest is due again at once. Its budget stays.
+    Wake {
+        /// The job.
+        job: JobId,
+        /// Who asks.
+        actor: Actor,
+    },
     /// Runs a dead-lettered job again, with a fresh budget.
     Replay(Box<Replay>),
     /// Annotates, closes or escalates a job's newest dead letter.

@@ -34,6 +34,15 @@ pub enum Verdict {
         /// How long to wait.
         delay: Duration,
     },
+    /// The job rests: nobody claims it until somebody wakes it by [`Control::Wake`]. The attempt does
+    /// not count, whatever the failure and whatever budget is left. Woken during this very claim, it
+    /// waits and is due. Stored and told as a retry.
+    ///
+    /// [`Control::Wake`]: crate::Control::Wake
+    Rest {
+        /// What somebody has to mend.
+        failure: Failure,
+    },
     /// The job is given back unbegun or at shutdown; the attempt does not count, the version rises.
     Release {
         /// How long to wait; at once when `None`.
@@ -61,7 +70,7 @@ impl Verdict {
     pub fn kind(&self) -> VerdictKind {
         match self {
             Self::Succeed { .. } => VerdictKind::Succeed,
-            Self::Retry { .. } => VerdictKind::Retry,
+            Self::Retry { .. } | Self::Rest { .. } => VerdictKind::Retry,
             Self::Snooze { .. } => VerdictKind::Snooze,
             Self::Release { .. } => VerdictKind::Release,
             Self::Fail { .. } => VerdictKind::Fail,
@@ -73,9 +82,10 @@ impl Verdict {
     /// The failure it reports, where it does.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
-            Self::Retry { failure, .. } | Self::Fail { failure } | Self::DeadLetter { failure } => {
-                Some(failure)
-            }
+            Self::Retry { failure, .. }
+            | Self::Rest { failure }
+            | Self::Fail { failure }
+            | Self::DeadLetter { failure } => Some(failure),
             _ => None,
         }
     }
@@ -86,7 +96,7 @@ impl Verdict {
 pub enum VerdictKind {
     /// See [`Verdict::Succeed`].
     Succeed,
-    /// See [`Verdict::Retry`].
+    /// See [`Verdict::Retry`] and [`Verdict::Rest`].
     Retry,
     /// See [`Verdict::Snooze`].
     Snooze,

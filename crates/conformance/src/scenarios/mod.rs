@@ -37,6 +37,7 @@ mod replays_anew;
 mod replays_many;
 mod replays_sent;
 mod reruns;
+mod rest;
 mod savepoints;
 mod settle;
 mod stale;
@@ -75,6 +76,7 @@ pub(crate) const GROUPS: &[&[Scenario]] = &[
     control::SCENARIOS,
     settle::SCENARIOS,
     landing::SCENARIOS,
+    rest::SCENARIOS,
     stale::SCENARIOS,
     crossed::SCENARIOS,
     crossed_events::SCENARIOS,

@@ -135,11 +135,12 @@ async fn events_and_jobs_land_with_the_verdict(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-fn verdicts() -> [Verdict; 7] {
+fn verdicts() -> [Verdict; 8] {
     let delay = std::time::Duration::from_secs(7);
     [
         Verdict::Succeed { result: None },
         Verdict::Retry { failure: passing(), delay: Some(delay) },
+        Verdict::Rest { failure: passing() },
         Verdict::Snooze { delay },
         Verdict::Release { delay: Some(delay) },
         Verdict::Fail { failure: passing() },

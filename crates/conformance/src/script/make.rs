@@ -193,7 +193,8 @@ fn reports(draw: &mut Draw, table: &Table) -> Vec<Progress> {
 }
 
 fn verdict(draw: &mut Draw) -> Verdict {
-    match draw.below(9) {
+    match draw.below(10) {
+        9 => Verdict::Rest { failure: failure(draw) },
         0..=2 => Verdict::Succeed { result: draw.once_in(2).then(|| json(draw)) },
         3..=4 => Verdict::Retry { failure: failure(draw), delay: delay(draw) },
         5 => Verdict::Snooze { delay: draw.seconds(5) },
@@ -300,7 +301,8 @@ fn control(draw: &mut Draw, table: &Table) -> Control {
     let actor = Actor::new("operator").expect("an actor");
     let limit = |draw: &mut Draw| (!draw.once_in(3)).then(|| draw.below(4) as u32);
     let job = draw.late(&table.job_ids()).copied().unwrap_or_else(|| JobId::from_uuid(draw.id()));
-    match draw.below(12) {
+    match draw.below(14) {
+        12..=13 => Control::Wake { job, actor },
         0 => Control::Pause(queue(draw)),
         1..=2 => Control::Resume(queue(draw)),
         3 => {

@@ -44,6 +44,7 @@ impl State {
             Control::Retry { job, actor } => {
                 self.on_job(facts, *job, |work| work.reopen(*job, actor))
             }
+            Control::Wake { job, actor } => self.on_job(facts, *job, |work| work.wake(*job, actor)),
             Control::Replay(replay) => self.replay(facts, replay),
             Control::NoteLetter { act, job, actor, note } => {
                 self.on_letters(facts, *job, |_, work| work.note_letter(*act, *job, actor, note))

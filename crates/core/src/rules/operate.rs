@@ -77,6 +77,39 @@ impl Work {
         Ok(Controlled::Done)
     }
 
+    /// Makes a loaded waiting job due now; of a leased one it notes that it must not rest.
+    ///
+    /// # Errors
+    /// `NotFound`; `IllegalTransition` when it has ended, or waits for other jobs.
+    pub fn wake(&mut self, id: JobId, actor: &Actor) -> Result<Controlled> {
+        let mut row = self.owned_row("wake", id)?;
+        let refuse = |why: &str| {
+            let error = Error::new(ErrorKind::IllegalTransition, "wake", why);
+            Err(error.about(format!("job {id}")))
+        };
+        let woken = match (row.state, row.started_at) {
+            (State::Waiting, _) if row.held => return refuse("it waits for other jobs"),
+            (State::Waiting, _) if row.run_at <= self.now => return Ok(Controlled::Unchanged),
+            (State::Waiting, _) => self.now,
+            (State::Leased, Some(started)) if row.run_at > started => {
+                return Ok(Controlled::Unchanged);
+            }
+            // Behind the claim's own time, also within its microsecond.
+            (State::Leased, Some(started)) => {
+                self.now.max(started.plus(std::time::Duration::from_micros(1)))
+            }
+            (State::Leased, None) => return refuse("it is leased, and nobody knows since when"),
+            _ => return refuse("it has ended"),
+        };
+        let mut draft = Draft::default();
+        row.run_at = woken;
+        row.updated_at = row.updated_at.max(self.now);
+        draft.put(row);
+        self.draft_audit(&mut draft, actor, "wake", format!("job {id}"), None);
+        self.merge(draft);
+        Ok(Controlled::Done)
+    }
+
     /// Sends a loaded dead-lettered event again.
     ///
     /// # Errors

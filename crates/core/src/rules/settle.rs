@@ -17,6 +17,7 @@ use crate::lifecycle::{Lifecycle, Place, State, Verb};
 use crate::name::Topic;
 use crate::row::{DeadLetterRow, JobRow, OutcomePatch};
 use crate::settle::{Settled, Settlement, Verdict};
+use crate::time::Timestamp;
 
 /// What reports and settlements have to be told of, and which rows they lock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -146,7 +147,10 @@ impl Work {
             && lifecycle.after(row.place(), Verb::Cancel).is_some()
             && matches!(
                 verdict,
-                Verdict::Retry { .. } | Verdict::Snooze { .. } | Verdict::Release { .. }
+                Verdict::Retry { .. }
+                    | Verdict::Rest { .. }
+                    | Verdict::Snooze { .. }
+                    | Verdict::Release { .. }
             );
         if cancels {
             if let Some(failure) = verdict.failure() {
@@ -177,6 +181,11 @@ impl Work {
                     return self.take_edge(draft, row, Verb::Retry);
                 }
                 self.end_badly(draft, row, &lifecycle, Verb::Exhaust, failure)
+            }
+            Verdict::Rest { failure } => {
+                self.note_failure(draft, id, failure);
+                put_to_rest(&mut row);
+                self.take_edge(draft, row, Verb::Retry)
             }
             Verdict::Snooze { delay } => {
                 refund(&mut row);
@@ -292,6 +301,14 @@ impl Work {
 /// Where what a person must hear of is published.
 pub(super) fn alert_topic() -> Topic {
     Topic::literal("leasehold.alerts")
+}
+
+/// Only a wake can have set a time behind the claim's own; else nobody claims the job.
+fn put_to_rest(row: &mut JobRow) {
+    refund(row);
+    if row.started_at.is_none_or(|started| row.run_at <= started) {
+        row.run_at = Timestamp::MAX;
+    }
 }
 
 fn refund(row: &mut JobRow) {
