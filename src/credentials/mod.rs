@@ -210,18 +210,32 @@ impl Credentials {
         Err(Error::new(leasehold_core::ErrorKind::Busy, "write credentials", why).into())
     }
 
-    /// Opens the credentials of a job as they are now; for this requester's job only.
+    /// Opens the credentials of a job as they are now, for this requester's job only; `None` without any.
     ///
     /// # Errors
-    /// `Absent`; `Authentication` for another requester's; those of the vault.
-    pub async fn current(&self, job: JobId, requester: &str) -> Result<Current, VaultError> {
-        let id = job.to_string();
-        let version = self.vault.version(&id, FIELD).await?.ok_or(VaultError::Absent)?;
-        let secret = self.vault.open(&Binding::new(id, requester, version)).await?;
-        Ok(Current { version, secret })
+    /// `Authentication` for another requester's; those of the vault.
+    pub async fn current(
+        &self,
+        job: JobId,
+        requester: &str,
+    ) -> Result<Option<Current>, VaultError> {
+        let found = self.vault.open_newest(&job.to_string(), requester, FIELD).await?;
+        Ok(found.map(|(version, secret)| Current { version, secret }))
     }
 
-    /// Asks for credentials in place of those that storage has refused.
+    /// The credentials in place of those that were refused, where they are there.
+    async fn risen(
+        &self,
+        job: JobId,
+        requester: &str,
+        refused: i64,
+    ) -> Result<Option<Current>, Failure> {
+        let found = self.current(job, requester).await.map_err(|error| error.failure())?;
+        Ok(found.filter(|current| current.version > refused))
+    }
+
+    /// Asks for credentials in place of those that storage has refused: by their version, 0 where the job
+    /// has none yet.
     ///
     /// # Errors
     /// `AUTH_DENIED` once the refresh budget is spent; those of the vault and the store as
@@ -233,8 +247,7 @@ impl Credentials {
         refresh_url: &str,
         refused: i64,
     ) -> Result<Refreshed, Failure> {
-        let current = self.current(job, requester).await.map_err(|error| error.failure())?;
-        if current.version > refused {
+        if let Some(current) = self.risen(job, requester, refused).await? {
             return Ok(Refreshed::Advanced(current));
         }
         let records = self.store.records();
@@ -300,8 +313,7 @@ impl Credentials {
     ) -> Result<Option<Current>, Failure> {
         let end = crate::clock::now() + patience;
         loop {
-            let current = self.current(job, requester).await.map_err(|error| error.failure())?;
-            if current.version > refused {
+            if let Some(current) = self.risen(job, requester, refused).await? {
                 return Ok(Some(current));
             }
             if crate::clock::now() >= end {

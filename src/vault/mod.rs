@@ -195,6 +195,26 @@ impl Vault {
         Stored::read(&found)?.sealed.open(&*self.keys, binding).await
     }
 
+    /// Opens whichever version of a job's secret is kept, and tells which; `None` without one.
+    ///
+    /// Who must be sure of the version opens by [`Vault::open`]: an older secret put back opens here.
+    ///
+    /// # Errors
+    /// `Authentication` where job, requester or field differ; else as [`Vault::open`].
+    pub async fn open_newest(
+        &self,
+        job_id: &str,
+        requester_id: &str,
+        field: &str,
+    ) -> Result<Option<(i64, SecretSlice<u8>)>, VaultError> {
+        let id = RecordId::new(SECRETS, format!("{job_id}/{field}"))?;
+        let Some(found) = self.records().get(id).await? else { return Ok(None) };
+        let stored = Stored::read(&found)?;
+        let binding = Binding::new(job_id, requester_id, stored.credential_version).field(field);
+        let secret = stored.sealed.open(&*self.keys, &binding).await?;
+        Ok(Some((stored.credential_version, secret)))
+    }
+
     /// Reads what stays readable beside a secret.
     ///
     /// # Errors

@@ -160,7 +160,7 @@ async fn credentials_that_came_meanwhile_need_no_call(store: Arc<dyn Store>) -> 
     credentials.write(job, REQUESTER, b"\"second\"", Places::new()).await?;
     assert_eq!(risen(refresh(&credentials, job, &server, 1).await?).0, 2);
     assert!(server.seen().is_empty());
-    let same = credentials.current(job, REQUESTER).await?;
+    let same = credentials.current(job, REQUESTER).await?.expect("there");
     assert_eq!((same.version, same.secret.expose_secret()), (2, &b"\"second\""[..]));
     Ok(())
 }
@@ -209,6 +209,9 @@ async fn credentials_belong_to_their_requester(store: Arc<dyn Store>) -> Told {
     let credentials = credentials(&store)?;
     let job = begun(&credentials).await?;
     assert!(credentials.current(job, "another").await.is_err());
-    assert!(credentials.current(JobId::new(), REQUESTER).await.is_err());
+    assert!(credentials.current(JobId::new(), REQUESTER).await?.is_none());
+    // A job that never had any asks for its first.
+    let server = Server::start(|_| answer("\"first\"")).await;
+    assert_eq!(risen(refresh(&credentials, JobId::new(), &server, 0).await?).0, 1);
     Ok(())
 }
