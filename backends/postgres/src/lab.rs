@@ -35,19 +35,25 @@ impl PostgresStore {
     /// # Errors
     /// As [`crate::open`].
     pub async fn lab(url: &str, schema: &str, start: Option<Timestamp>) -> Result<Self> {
+        Self::lab_end(url, schema).await?;
+        Self::lab_again(url, schema, start).await
+    }
+
+    /// Removes a schema of stores under test, with all that it holds.
+    ///
+    /// # Errors
+    /// As [`crate::open`].
+    pub async fn lab_end(url: &str, schema: &str) -> Result<()> {
         let target = lab_target(url, schema)?;
         let (client, mut messages) = target.connect().await?;
-        let begin_anew = async {
+        let removed = async {
             let drop = format!("drop schema if exists {} cascade", target.schema.quoted());
             client.batch_execute(&drop).await.map_err(engine)
         };
         tokio::select! {
-            done = begin_anew => done?,
-            _ = async { while messages.next().await.is_some() {} } => {
-                return Err(corrupt("the connection ended"));
-            }
+            done = removed => done,
+            () = async { while messages.next().await.is_some() {} } => Err(corrupt("the connection ended")),
         }
-        Self::lab_again(url, schema, start).await
     }
 
     /// Opens one more store under test in a schema as it is.

@@ -1,6 +1,7 @@
 //! Owns what tests need of this engine: a store on a manual clock, dumps of every table, and scripts
 //! on a caller's connection. Compiled only with the feature `lab`.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -41,6 +42,17 @@ impl SqliteStore {
         let store = Self::start(Target::parse(url)?, origin).await?;
         store.call("lab", |tx| execute(tx, sql!("lab_table"), []).map(|_| ())).await?;
         Ok(store)
+    }
+
+    /// The file that a URL names; none for a database in memory.
+    ///
+    /// # Errors
+    /// `Invalid` for a URL that is none.
+    pub fn lab_file(url: &str) -> Result<Option<PathBuf>> {
+        Ok(match Target::parse(url)?.place {
+            Place::File(path) => Some(path),
+            Place::Memory => None,
+        })
     }
 
     fn joined<'a>(&'a self, tx: &'a Transaction<'_>) -> Joined<'a> {

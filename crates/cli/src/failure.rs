@@ -14,6 +14,8 @@ pub enum Fatal {
     Configuration(Problems),
     /// The store refused, or could not be reached.
     Store(leasehold::Error),
+    /// The conformance suite was not passed.
+    Suite(String),
 }
 
 impl Fatal {
@@ -23,6 +25,7 @@ impl Fatal {
     pub fn code(&self) -> ExitCode {
         match self {
             Self::Configuration(_) => ExitCode::from(3),
+            Self::Suite(_) => ExitCode::FAILURE,
             Self::Store(error) => match error.kind() {
                 ErrorKind::NotFound | ErrorKind::IllegalTransition | ErrorKind::Conflict => {
                     ExitCode::from(4)
@@ -40,6 +43,7 @@ impl fmt::Display for Fatal {
                 write!(f, "the configuration is not used:\n{problems}")
             }
             Self::Store(error) => error.fmt(f),
+            Self::Suite(why) => f.write_str(why),
         }
     }
 }

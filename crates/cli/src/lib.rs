@@ -7,6 +7,8 @@ mod clock;
 #[doc(hidden)]
 pub mod config;
 #[doc(hidden)]
+pub mod conformance;
+#[doc(hidden)]
 pub mod connect;
 #[doc(hidden)]
 pub mod failure;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use leasehold_cli::config::command as config;
 use leasehold_cli::failure::Fatal;
-use leasehold_cli::{bench, connect, operate, role};
+use leasehold_cli::{bench, conformance, connect, operate, role};
 
 /// Durable jobs in the database you already have.
 ///
@@ -25,6 +25,8 @@ struct Arguments {
 enum Command {
     /// Measures enqueueing, draining and pick-up on a database of yours.
     Bench(bench::Arguments),
+    /// Plays the conformance suite beside a database of yours, and writes a report (JUnit and HTML).
+    Conformance(conformance::Arguments),
     /// Checks a configuration, or shows it.
     Config(config::Arguments),
     /// Brings the schema of a database up to date; does nothing where it is.
@@ -52,6 +54,7 @@ async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     exit(match (arguments.command, arguments.role.role) {
         (Some(Command::Bench(arguments)), _) => bench::run(arguments).await.map_err(Fatal::from),
+        (Some(Command::Conformance(arguments)), _) => conformance::run(arguments).await,
         (Some(Command::Config(arguments)), _) => config::run(arguments),
         (Some(Command::Migrate { url }), _) => {
             connect::connect(&url).await.map(|_| ()).map_err(Fatal::from)

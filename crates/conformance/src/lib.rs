@@ -35,11 +35,13 @@ pub mod contest;
 pub mod evidence;
 #[cfg(feature = "faults")]
 pub mod faults;
+mod hand_on;
 pub mod history;
 pub mod interleave;
 pub mod invariants;
 mod lab;
 pub mod race;
+pub mod report;
 mod scenarios;
 #[cfg(feature = "schedules")]
 pub mod schedule;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 /// What a command has to say.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// Rows with the same columns, and where the next page begins.
     Rows { columns: &'static [&'static str], rows: Vec<Vec<Value>>, next: Option<Cursor> },
     /// Names and values of one thing.
@@ -21,7 +21,7 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    pub(super) fn facts(facts: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
+    pub(crate) fn facts(facts: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
         Self::Facts(facts.into_iter().collect())
     }
 
@@ -29,7 +29,7 @@ impl Answer {
     ///
     /// # Errors
     /// `Unavailable` where standard output is closed.
-    pub(super) fn print(&self, as_json: bool) -> Result<()> {
+    pub(crate) fn print(&self, as_json: bool) -> Result<()> {
         let text = if as_json { format!("{:#}\n", self.json()) } else { self.text() };
         std::io::stdout()
             .lock()

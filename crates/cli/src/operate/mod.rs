@@ -1,7 +1,7 @@
 //! Owns the commands of an operator: which there are, and on which store each acts. Refuses to know how
 //! an answer is printed.
 
-mod answer;
+pub(crate) mod answer;
 mod audit;
 mod copies;
 mod dead;

@@ -6,7 +6,7 @@ mod log;
 #[doc(hidden)]
 pub mod metrics;
 mod producer;
-mod signals;
+pub(crate) mod signals;
 mod worker;
 
 use std::path::PathBuf;

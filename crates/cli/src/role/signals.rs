@@ -7,7 +7,7 @@ use leasehold::{CancellationToken, Error, ErrorKind, Result};
 /// # Errors
 /// `Unavailable` where no handler can be set.
 #[cfg(unix)]
-pub(super) fn listen(shutdown: &CancellationToken) -> Result<()> {
+pub(crate) fn listen(shutdown: &CancellationToken) -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let failed = |error: std::io::Error| {
         Error::new(ErrorKind::Unavailable, "listen for signals", error.to_string())
@@ -33,7 +33,7 @@ pub(super) fn listen(shutdown: &CancellationToken) -> Result<()> {
 
 /// Cancels `shutdown` on Ctrl-C.
 #[cfg(not(unix))]
-pub(super) fn listen(shutdown: &CancellationToken) -> Result<()> {
+pub(crate) fn listen(shutdown: &CancellationToken) -> Result<()> {
     let shutdown = shutdown.clone();
     tokio::spawn(async move {
         while tokio::signal::ctrl_c().await.is_ok() && !shutdown.is_cancelled() {

@@ -19,6 +19,7 @@ pub mod load;
 pub mod process;
 pub mod proxy;
 mod relay;
+pub mod storm;
 pub mod survive;
 pub mod verdict;
 pub mod watched;

@@ -1,5 +1,5 @@
 //! Owns the one statement that a test has altered: it says whether the suites notice. Refuses to know
-//! what the statement means.
+//! what the statement means. The backends ask it only where `failpoints` is compiled in as well.
 
 use std::sync::OnceLock;
 
