@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use leasehold_conformance::{Harness, ignored, interleave, race, script, trials};
+use leasehold_conformance::evidence::Evidence;
+use leasehold_conformance::report::coverage::{Coverage, counting};
+use leasehold_conformance::{Harness, ignored, interleave, race, scenarios, script, trials};
 use leasehold_core::lab::LabStore;
 use leasehold_core::memory::MemoryStore;
 use leasehold_core::{Result, Timestamp};
 use leasehold_postgres::PostgresStore;
 use leasehold_sqlite::SqliteStore;
+use libtest_mimic::Trial;
 
 /// Where every manual clock begins.
 fn start() -> Timestamp {
@@ -97,21 +100,74 @@ fn races(usual: u64) -> u64 {
     runs("LEASEHOLD_RACES", usual)
 }
 
+/// What is played of each sort, and the differential scripts that a store is a part of.
+struct Sizes {
+    interleavings: u64,
+    races: u64,
+    scripts: u64,
+}
+
+/// One engine's part of a run: how much, and what its operations came to.
+struct Part {
+    evidence: Evidence,
+    sizes: Sizes,
+    schedules: Arc<Coverage>,
+    histories: Arc<Coverage>,
+}
+
+impl Part {
+    fn new(harness: &Arc<dyn Harness>, sizes: Sizes) -> Self {
+        let evidence = Evidence::of("the conformance suite", harness.name());
+        Self { evidence, sizes, schedules: Arc::default(), histories: Arc::default() }
+    }
+
+    /// The scenarios, interleavings and races of a store.
+    fn trials(&self, harness: &Arc<dyn Harness>) -> Vec<Trial> {
+        let mut all = trials(harness);
+        let counted = counting(harness, &self.schedules);
+        all.extend(interleave::trials(&counted, self.sizes.interleavings));
+        let counted = counting(harness, &self.histories);
+        all.extend(race::trials(&counted, self.sizes.races));
+        all
+    }
+
+    fn tell(self) {
+        let Sizes { interleavings, races, scripts } = self.sizes;
+        let mut line = self.evidence.count("scenarios", scenarios().len());
+        line = line.count("random schedules, judged by a model", interleavings);
+        line = line.count("histories of races", races);
+        line = line.count("differential scripts", scripts).count("steps of each", STEPS);
+        for (what, coverage) in [("schedules", self.schedules), ("histories", self.histories)] {
+            let sum = coverage.sum();
+            line = line.count(&format!("operations in {what}"), sum.total());
+            for (how, number) in sum.named() {
+                line = line.count(&format!("operations in {what} that were {how}"), number);
+            }
+        }
+        line.seeds(0..interleavings.max(races).max(scripts)).tell();
+    }
+}
+
 fn main() -> ExitCode {
     let arguments = libtest_mimic::Arguments::from_args();
     let harnesses = [Arc::new(Memory) as Arc<dyn Harness>, Arc::new(Sqlite)];
-    let mut all: Vec<_> = harnesses.iter().flat_map(trials).collect();
-    all.extend(script::trials(&harnesses, scripts(1_000), STEPS));
-    for (harness, usual) in harnesses.iter().zip([10_000, 1_000]) {
-        all.extend(interleave::trials(harness, interleavings(usual)));
-        all.extend(race::trials(harness, races(20)));
+    let usual = scripts(1_000);
+    let mut all = script::trials(&harnesses, usual, STEPS);
+    let mut parts = Vec::new();
+    let mut add = |harness: &Arc<dyn Harness>, sizes: Sizes| {
+        let part = Part::new(harness, sizes);
+        all.extend(part.trials(harness));
+        parts.push(part);
+    };
+    for (harness, usual_interleavings) in harnesses.iter().zip([10_000, 1_000]) {
+        let interleavings = interleavings(usual_interleavings);
+        add(harness, Sizes { interleavings, races: races(20), scripts: usual });
     }
     if let Some(postgres) = Postgres::here() {
-        all.extend(trials(&postgres));
-        all.extend(interleave::trials(&postgres, interleavings(1_000)));
-        all.extend(race::trials(&postgres, races(10)));
+        let (interleavings, scripts) = (interleavings(1_000), scripts(200));
+        add(&postgres, Sizes { interleavings, races: races(10), scripts });
         let both = [Arc::new(Memory) as Arc<dyn Harness>, postgres];
-        all.extend(script::trials(&both, scripts(200), STEPS));
+        all.extend(script::trials(&both, scripts, STEPS));
     } else {
         assert!(
             std::env::var_os("LEASEHOLD_REQUIRE_ENGINES").is_none(),
@@ -119,5 +175,9 @@ fn main() -> ExitCode {
         );
         all.extend(ignored("postgres"));
     }
-    libtest_mimic::run(&arguments, all).exit_code()
+    let ended = libtest_mimic::run(&arguments, all);
+    if !ended.has_failed() && ended.num_filtered_out == 0 && ended.num_passed > 0 {
+        parts.into_iter().for_each(Part::tell);
+    }
+    ended.exit_code()
 }

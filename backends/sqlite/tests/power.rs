@@ -11,6 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use leasehold_conformance::evidence::Evidence;
 use leasehold_core::lab::LabStore;
 use leasehold_core::{
     ClaimRequest, EventId, Fence, JobId, JobKind, Json, NewEvent, NewJob, QueueName, Result,
@@ -158,6 +159,7 @@ fn thinned(points: Vec<(usize, Vec<u8>)>, most: usize) -> Vec<(usize, Vec<u8>)> 
 /// Proves: GLO-2, TX-1, WQ-11
 #[test]
 fn what_is_left_of_a_log_is_exactly_some_commit() {
+    let evidence = Evidence::of("a log cut or damaged", "sqlite");
     let recorded = runtime().block_on(record()).expect("a recording");
     let length = recorded.log.len();
     let cuts: Vec<_> = (0..=length).step_by(SECTOR).map(|at| (at, Vec::new())).collect();
@@ -173,4 +175,7 @@ fn what_is_left_of_a_log_is_exactly_some_commit() {
     let flipped = sweep(&recorded, "flip", &thinned(flips.collect(), 350));
     eprintln!("{length} bytes: {cuts} cuts, {torn} torn sectors, {flipped} flipped bytes");
     assert!(cuts + torn + flipped >= 5_000, "{cuts} cuts, {torn} torn, {flipped} flipped");
+    let evidence = evidence.count("transactions in the log", COMMITS);
+    let evidence = evidence.count("cuts", cuts).count("torn sectors", torn);
+    evidence.count("flipped bytes", flipped).count("states that are no commit", 0).tell();
 }

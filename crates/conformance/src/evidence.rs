@@ -2,6 +2,8 @@
 //! `LEASEHOLD_EVIDENCE` names a file, added to it. `scripts/evidence` makes `docs/evidence.md` of such
 //! files. Refuses to judge: a programme that fails prints no line.
 
+pub mod page;
+
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::time::Instant;
@@ -31,6 +33,7 @@ pub struct Evidence {
     engine: String,
     figures: Vec<(String, u64)>,
     seeds: Option<(u64, u64)>,
+    notes: Vec<String>,
     begun: Instant,
 }
 
@@ -42,6 +45,7 @@ impl Evidence {
             engine: engine.to_owned(),
             figures: Vec::new(),
             seeds: None,
+            notes: Vec::new(),
             begun: clock::now(),
         }
     }
@@ -60,6 +64,13 @@ impl Evidence {
         self
     }
 
+    /// Adds what figures cannot say, in one sentence.
+    #[must_use]
+    pub fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
     /// The object of the line.
     pub fn object(&self) -> Value {
         let figures: Vec<Value> = self.figures.iter().map(|(what, n)| json!([what, n])).collect();
@@ -69,6 +80,9 @@ impl Evidence {
         object.insert("figures".into(), Value::Array(figures));
         if let Some((first, end)) = self.seeds {
             object.insert("seeds".into(), json!([first, end]));
+        }
+        if !self.notes.is_empty() {
+            object.insert("notes".into(), json!(self.notes));
         }
         object.insert("seconds".into(), json!(clock::seconds_since(self.begun)));
         Value::Object(object)

@@ -3,6 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation is how a test fails")]
 
+use leasehold_conformance::evidence::Evidence;
 use leasehold_model::{Mutant, OnFailure, Protocol, Verdict};
 use stateright::{Checker, HasDiscoveries, Model};
 
@@ -54,28 +55,44 @@ fn search(name: &str, world: Protocol) -> (usize, usize) {
 }
 
 /// Searches as much of a larger world as the nightly profile has memory for.
-fn search_far(name: &str, world: Protocol) {
+fn search_far(name: &str, world: Protocol) -> (usize, usize) {
     let checker = world.checker().threads(THREADS).target_state_count(FAR).spawn_bfs().join();
-    eprintln!("{name}: {} states, depth {}", checker.unique_state_count(), checker.max_depth());
+    let (states, depth) = (checker.unique_state_count(), checker.max_depth());
+    eprintln!("{name}: {states} states, depth {depth}");
     checker.assert_properties();
+    (states, depth)
 }
 
 /// Proves: FAN-2, FAN-3, GLO-2, GLO-3, WQ-3, WQ-6, WQ-8, WQ-12, WQ-15
 #[test]
 fn the_rules_hold_in_every_state() {
+    let mut evidence = Evidence::of("model, every state", "none");
+    let mut tell = |name: &str, (states, depth): (usize, usize)| {
+        let line = evidence.clone().count(&format!("states of {name}"), states);
+        evidence = line.count(&format!("depth of {name}"), depth);
+    };
     let (states, depth) = search("failover", failover());
     assert!(states >= 1_000_000 && depth >= 20, "{states} states at depth {depth} are too few");
-    search("replay", replay());
-    search("two jobs", two_jobs());
+    tell("a failover", (states, depth));
+    tell("a replay", search("replay", replay()));
+    tell("two jobs", search("two jobs", two_jobs()));
     for waits in [OnFailure::Cancel, OnFailure::Run, OnFailure::Wait] {
-        search("fan-in", fan_in(waits));
+        tell(&format!("a fan-in, {waits:?} on failure"), search("fan-in", fan_in(waits)));
     }
     if std::env::var("LEASEHOLD_MODEL").is_ok_and(|size| size == "large") {
         let verdicts = vec![Succeed, Fail, Retry, Release];
-        search_far("every verdict", Protocol { verdicts, ..failover() });
-        search_far("three workers", Protocol { workers: 3, failovers: 1, ..replay() });
-        search_far("two failovers", Protocol { failovers: 2, ..failover() });
+        let far = [
+            ("every verdict", Protocol { verdicts, ..failover() }),
+            ("three workers", Protocol { workers: 3, failovers: 1, ..replay() }),
+            ("two failovers", Protocol { failovers: 2, ..failover() }),
+        ];
+        for (name, world) in far {
+            tell(name, search_far(name, world));
+        }
     }
+    evidence
+        .count("mutants of the model, each found by a test of its own", Mutant::ALL.len())
+        .tell();
 }
 
 /// The rule that a mistake breaks, and the smallest world in which it does.

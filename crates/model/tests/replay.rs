@@ -12,6 +12,7 @@ mod replay_walk;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use leasehold_conformance::evidence::Evidence;
 use leasehold_core::lab::LabStore;
 use leasehold_core::memory::MemoryStore;
 use leasehold_core::{Result, Timestamp};
@@ -116,12 +117,22 @@ fn main() -> ExitCode {
     let wanted = std::env::var("LEASEHOLD_TRACES").ok().and_then(|n| n.parse().ok());
     let server = std::env::var("LEASEHOLD_TEST_POSTGRES_URL").ok();
     let engines = [Engine::Memory, Engine::Sqlite, Engine::Postgres(server)];
-    let all = engines.iter().zip([1_000, 1_000, 200]);
-    let all = all.flat_map(|(engine, usual)| trials(engine, wanted.unwrap_or(usual)));
+    let numbers = [1_000, 1_000, 200].map(|usual| wanted.unwrap_or(usual));
+    let here = engines.iter().zip(numbers).filter(|(it, _)| !matches!(it, Engine::Postgres(None)));
+    let evidence = here.map(|(engine, traces)| {
+        let line = Evidence::of("model, traces replayed", engine.name());
+        line.count("traces", traces).count("traces in a store's lifetime", EACH).seeds(0..traces)
+    });
+    let evidence: Vec<Evidence> = evidence.collect();
+    let all = engines.iter().zip(numbers).flat_map(|(engine, number)| trials(engine, number));
     let mut all: Vec<Trial> = all.collect();
     all.extend(Mutant::ALL.into_iter().filter(|mutant| is_of_the_store(*mutant)).map(|mutant| {
         let name = format!("memory::the_model_with_{mutant:?}_parts_from_the_store");
         Trial::test(name, move || a_mistaken_model_parts_from_the_store(mutant))
     }));
-    libtest_mimic::run(&Arguments::from_args(), all).exit_code()
+    let ended = libtest_mimic::run(&Arguments::from_args(), all);
+    if !ended.has_failed() && ended.num_filtered_out == 0 && ended.num_passed > 0 {
+        evidence.iter().for_each(Evidence::tell);
+    }
+    ended.exit_code()
 }

@@ -101,15 +101,24 @@ impl Coverage {
             .collect()
     }
 
+    /// All operations together.
+    pub fn sum(&self) -> Shares {
+        self.counts().shares.values().fold(Shares::default(), |sum, more| sum.plus(*more))
+    }
+
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A harness whose stores count.
-pub(super) struct Counting {
-    pub(super) inner: Arc<dyn Harness>,
-    pub(super) coverage: Arc<Coverage>,
+/// A harness whose stores count what they answer.
+pub fn counting(harness: &Arc<dyn Harness>, coverage: &Arc<Coverage>) -> Arc<dyn Harness> {
+    Arc::new(Counting { inner: Arc::clone(harness), coverage: Arc::clone(coverage) })
+}
+
+struct Counting {
+    inner: Arc<dyn Harness>,
+    coverage: Arc<Coverage>,
 }
 
 #[async_trait]
@@ -256,8 +265,8 @@ mod tests {
     #[tokio::test]
     async fn each_answer_is_counted_as_what_it_was() -> Result<()> {
         let coverage = Arc::new(Coverage::default());
-        let counting = Counting { inner: Arc::new(Memory), coverage: Arc::clone(&coverage) };
-        let store = counting.store().await?;
+        let memory: Arc<dyn Harness> = Arc::new(Memory);
+        let store = counting(&memory, &coverage).store().await?;
         coverage.begin("mine");
         let kind = JobKind::new("resize")?;
         assert!(store.enqueue_one(NewJob::new(kind, Json::null())).await?.is_new());

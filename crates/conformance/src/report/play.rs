@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::coverage::Counting;
+use super::coverage::counting;
 use super::{Case, Programme, Report};
 use crate::{Harness, interleave, play, race, scenarios, script};
 
@@ -24,9 +24,7 @@ impl Report {
         programme: &Programme,
         mut told: impl FnMut(&Case) -> bool,
     ) -> bool {
-        let counting =
-            Counting { inner: Arc::clone(harness), coverage: Arc::clone(&self.coverage) };
-        let counting: Arc<dyn Harness> = Arc::new(counting);
+        let counting = counting(harness, &self.coverage);
         for (group, number) in [
             ("schedules", programme.schedules),
             ("histories", programme.histories),
