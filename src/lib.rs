@@ -40,6 +40,7 @@
 //! - `vault` (a feature) keeps secrets sealed, under keys that can be replaced.
 //! - `credentials` (a feature) keeps what jobs reach storage with, and asks for it anew; `workspace` (a
 //!   feature) keeps their temporary files within limits, and removes them.
+//! - `storage` (a feature) moves files between jobs and local folders, HTTP and S3.
 //! - `notify` and `smtp` (features) tell recipients, each once for each version of a subject.
 //! - `webhook` (a feature) signs what goes out, and verifies and takes once what comes in.
 //! - [`Lifecycle`] says as data which verb moves a job from where to where.
@@ -70,6 +71,8 @@ pub mod postgres;
 pub mod relay;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "storage")]
+pub mod storage;
 #[cfg(feature = "vault")]
 pub mod vault;
 #[cfg(feature = "webhook")]

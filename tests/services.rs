@@ -10,6 +10,8 @@
 
 #[path = "http/asking.rs"]
 mod asking;
+#[path = "transcode/bucket.rs"]
+mod bucket;
 #[path = "workspace/cleaning.rs"]
 mod cleaning;
 #[path = "webhook/crashing.rs"]
@@ -20,6 +22,8 @@ mod deciding;
 mod dying;
 #[path = "processes/engine.rs"]
 mod engine;
+#[path = "../examples/transcode_service/flac.rs"]
+mod flac;
 #[path = "webhook/guarding.rs"]
 mod guarding;
 #[path = "http/hostile.rs"]
@@ -32,6 +36,8 @@ mod killing;
 mod mailbox;
 #[path = "notify/mailing.rs"]
 mod mailing;
+#[path = "../examples/transcode_service/order.rs"]
+mod order;
 #[path = "notify/post.rs"]
 mod post;
 #[path = "notify/posting.rs"]
@@ -46,12 +52,18 @@ mod sealing;
 mod sending;
 #[path = "webhook/server.rs"]
 mod server;
+#[path = "../examples/transcode_service/service.rs"]
+mod service;
 #[path = "webhook/signing.rs"]
 mod signing;
 #[path = "processes/stories.rs"]
 mod stories;
+#[path = "../examples/transcode_service/studio.rs"]
+mod studio;
 #[path = "notify/telling.rs"]
 mod telling;
+#[path = "transcode/transcoding.rs"]
+mod transcoding;
 #[path = "webhook/verifying.rs"]
 mod verifying;
 
@@ -66,7 +78,7 @@ type Pure = fn() -> Told;
 /// What a trial does with a database that other processes open too.
 type Crash = fn(&Engine) -> Told;
 
-const CRASHES: [(&str, Crash); 5] = [
+const CRASHES: [(&str, Crash); 6] = [
     ("a_rewrap_killed_at_any_row_goes_on", killing::a_rewrap_killed_at_any_row_goes_on),
     (
         "a_sender_killed_at_any_step_loses_and_doubles_nothing",
@@ -84,6 +96,10 @@ const CRASHES: [(&str, Crash); 5] = [
         "a_notifier_killed_while_the_provider_answers_tells_everybody_once",
         dying::a_notifier_killed_while_the_provider_answers_tells_everybody_once,
     ),
+    (
+        "two_worker_processes_transcode_and_tell_all_of_it_though_one_is_killed",
+        transcoding::two_worker_processes_transcode_and_tell_all_of_it_though_one_is_killed,
+    ),
 ];
 
 /// Names each test that needs no store.
@@ -99,6 +115,7 @@ fn main() -> ExitCode {
         .or_else(crashing::play_role)
         .or_else(dying::play_role)
         .or_else(cleaning::play_role)
+        .or_else(transcoding::play_role)
     {
         return code;
     }
@@ -118,6 +135,7 @@ fn main() -> ExitCode {
             deciding::STORIES,
             posting::STORIES,
             refreshing::STORIES,
+            transcoding::STORIES,
             mailing::STORIES,
         ]
         .concat(),

@@ -60,7 +60,7 @@ fn key(headers: &HeaderMap) -> Result<IdempotencyKey, Problem> {
     Ok(IdempotencyKey::new(text)?)
 }
 
-fn check_content(headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Problem> {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = value.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case("application/json")
@@ -72,7 +72,7 @@ fn check_content(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail))
 }
 
-async fn arrived(
+pub(super) async fn arrived(
     desk: &Desk,
     body: impl Future<Output = Result<Bytes, axum::Error>>,
 ) -> Result<Bytes, Problem> {

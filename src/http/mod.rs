@@ -19,6 +19,8 @@
 //! `docs/http.md` lists the routes, the answers and the limits.
 
 mod api_key;
+#[cfg(feature = "credentials")]
+mod credentials;
 mod enqueue;
 mod openapi;
 mod problem;
@@ -33,6 +35,8 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+#[cfg(feature = "credentials")]
+use axum::routing::put;
 use axum::routing::{get, post};
 use leasehold_core::{
     BucketName, Error, JobKind, Json, LifecycleName, QueueName, Rate, RecordId, Result, Store,
@@ -130,6 +134,8 @@ pub struct Api {
     body_bytes_max: usize,
     rate: (Rate, u32),
     patience: Duration,
+    #[cfg(feature = "credentials")]
+    credentials: Option<crate::credentials::Credentials>,
 }
 
 /// What one route needs.
@@ -143,7 +149,23 @@ impl Api {
     /// Begins an API that offers nothing.
     pub fn new(store: Arc<dyn Store>) -> Self {
         let (rate, patience) = ((Rate::per_second(50), 100), Duration::from_secs(10));
-        Self { store, offers: BTreeMap::new(), body_bytes_max: 1 << 20, rate, patience }
+        Self {
+            store,
+            offers: BTreeMap::new(),
+            body_bytes_max: 1 << 20,
+            rate,
+            patience,
+            #[cfg(feature = "credentials")]
+            credentials: None,
+        }
+    }
+
+    /// Lets requesters write the credentials of their jobs: `PUT /PATH/credentials?job_id=ID`.
+    #[cfg(feature = "credentials")]
+    #[must_use]
+    pub fn credentials(mut self, credentials: crate::credentials::Credentials) -> Self {
+        self.credentials = Some(credentials);
+        self
     }
 
     /// Offers a kind of job; a later offer of the same path replaces it.
@@ -186,7 +208,13 @@ impl Api {
             let (path, status) = (format!("/{}", offer.path), format!("/{}/status", offer.path));
             router = router
                 .route(&path, post(enqueue::enqueue).with_state(desk.clone()))
-                .route(&status, get(status::status).with_state(desk));
+                .route(&status, get(status::status).with_state(desk.clone()));
+            #[cfg(feature = "credentials")]
+            if let Some(credentials) = self.credentials.clone() {
+                let counter = credentials::Counter { desk, credentials };
+                let path = format!("/{}/credentials", offer.path);
+                router = router.route(&path, put(credentials::write).with_state(counter));
+            }
         }
         router.method_not_allowed_fallback(async || {
             let detail = "the path does not know this method";

@@ -10,6 +10,11 @@ pub(super) fn document(api: &Api) -> Value {
     for offer in api.offers.values() {
         paths.insert(format!("/{}", offer.path), json!({ "post": enqueue(offer) }));
         paths.insert(format!("/{}/status", offer.path), json!({ "get": status(offer) }));
+        #[cfg(feature = "credentials")]
+        if api.credentials.is_some() {
+            let path = format!("/{}/credentials", offer.path);
+            paths.insert(path, json!({ "put": credentials(offer) }));
+        }
     }
     let health =
         |what: &str, answers: Value| json!({ "get": { "summary": what, "responses": answers } });
@@ -121,6 +126,39 @@ fn status(offer: &Offer) -> Value {
             "name": "job_id", "in": "query", "required": true,
             "schema": { "type": "string", "format": "uuid" },
         }],
+        "responses": responses,
+    })
+}
+
+#[cfg(feature = "credentials")]
+fn credentials(offer: &Offer) -> Value {
+    let mut responses = refusals();
+    let more = [
+        ("404", "There is no such job"),
+        ("408", "The body did not arrive in time"),
+        ("409", "The job is over"),
+        ("413", "The body is too long"),
+        ("415", "The body is not application/json"),
+    ];
+    responses.extend(more.map(|(status, what)| (status.to_owned(), problem(what))));
+    let told = json!({
+        "type": "object",
+        "required": ["credential_version"],
+        "properties": { "credential_version": { "type": "integer" } },
+    });
+    let written = json!({
+        "description": "They are kept, sealed; the version has risen by one",
+        "content": { "application/json": { "schema": told } },
+    });
+    responses.insert("200".to_owned(), written);
+    json!({
+        "summary": format!("Writes the storage credentials of a job of the kind {}", offer.kind),
+        "security": [{ "key": [] }],
+        "parameters": [{
+            "name": "job_id", "in": "query", "required": true,
+            "schema": { "type": "string", "format": "uuid" },
+        }],
+        "requestBody": { "required": true, "content": { "application/json": { "schema": {} } } },
         "responses": responses,
     })
 }

@@ -64,7 +64,7 @@ async fn looked_up(desk: &Desk, headers: &HeaderMap, query: &str) -> Result<Resp
     }
 }
 
-fn job_id(query: &str) -> Result<JobId, Problem> {
+pub(super) fn job_id(query: &str) -> Result<JobId, Problem> {
     let mut ids = query.split('&').filter_map(|pair| pair.strip_prefix("job_id="));
     match (ids.next().map(str::parse), ids.next()) {
         (Some(Ok(id)), None) => Ok(id),

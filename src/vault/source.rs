@@ -23,6 +23,18 @@ impl KeyRing {
         let text = Zeroizing::new(
             std::env::var(name).map_err(|_| refused(format!("{name} is not set, or no text")))?,
         );
+        Self::read(name, &text)
+    }
+
+    /// Reads keys from a text of the same form, for configurations of other origin.
+    ///
+    /// # Errors
+    /// `Source` when it holds no keys of the form.
+    pub fn from_text(text: &str) -> Result<Self, VaultError> {
+        Self::read("the text", text)
+    }
+
+    fn read(name: &str, text: &str) -> Result<Self, VaultError> {
         let mut ring: Option<Self> = None;
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
             let (id, key) = entry

@@ -50,6 +50,7 @@ impl fmt::Debug for Client {
 }
 
 /// The most that is read of a body that is more than an excerpt, in bytes.
+#[cfg(any(feature = "notify", feature = "credentials"))]
 pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// Certificates given as PEM.
@@ -64,7 +65,7 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
 }
 
 /// What a client trusts: the machine's certificates, and some more.
-fn tls(trusted: Vec<CertificateDer<'static>>) -> Result<TlsConnector> {
+pub(crate) fn tls(trusted: Vec<CertificateDer<'static>>) -> Result<TlsConnector> {
     let mut roots = RootCertStore::empty();
     let (added, ignored) =
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

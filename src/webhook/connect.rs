@@ -23,10 +23,10 @@ type Refused = Box<dyn std::error::Error + Send + Sync>;
 
 /// Makes connections to allowed targets only.
 #[derive(Clone)]
-pub(super) struct Connector {
-    pub(super) targets: Arc<Targets>,
-    pub(super) resolver: Resolver,
-    pub(super) tls: TlsConnector,
+pub(crate) struct Connector {
+    pub(crate) targets: Arc<Targets>,
+    pub(crate) resolver: Resolver,
+    pub(crate) tls: TlsConnector,
 }
 
 impl Connector {
@@ -65,7 +65,7 @@ impl Connector {
 
 /// The name has no address, or nobody could be asked.
 #[derive(Debug)]
-pub(super) struct Unresolved(String);
+pub(crate) struct Unresolved(String);
 
 impl std::fmt::Display for Unresolved {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -90,7 +90,7 @@ impl tower_service::Service<Uri> for Connector {
 }
 
 /// A connection, with TLS or without.
-pub(super) enum Stream {
+pub(crate) enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }

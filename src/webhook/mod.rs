@@ -11,13 +11,14 @@
 mod address;
 mod attempt;
 pub(crate) mod client;
-mod connect;
+pub(crate) mod connect;
 mod endpoint;
 mod gate;
 mod key;
 #[cfg(feature = "http")]
 mod receive;
 mod refusal;
+mod route;
 mod scheme;
 mod sign;
 mod sink;
@@ -32,6 +33,7 @@ pub use key::{Key, Keys};
 #[cfg(feature = "http")]
 pub use receive::{Receiver, Refused, Signed};
 pub use refusal::Refusal;
+pub use route::ByJob;
 pub use scheme::Scheme;
 pub use sign::Signer;
 pub use sink::{ByTopic, Route, SignFor, SinkBuilder, WebhookSink};

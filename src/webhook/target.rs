@@ -58,6 +58,12 @@ impl Targets {
         self
     }
 
+    /// Whether `http` is allowed.
+    #[cfg(feature = "storage")]
+    pub(crate) fn allows_http(&self) -> bool {
+        self.http
+    }
+
     /// Judges a URL before anything is looked up.
     pub(crate) fn check(&self, uri: &Uri) -> Result<(), Blocked> {
         let scheme = uri.scheme_str().unwrap_or_default();

@@ -33,6 +33,8 @@ pub(crate) enum Act {
     Answer(u16, &'static str, String),
     /// The same, after a while.
     After(Duration, u16),
+    /// Answers 200 with a file.
+    File(std::path::PathBuf),
     /// Never answers.
     Hang,
     /// Answers 200 and a body without end.
@@ -121,6 +123,12 @@ async fn serve(
         Act::After(wait, status) => {
             tokio::time::sleep(wait).await;
             head(status, "", 0)
+        }
+        Act::File(path) => {
+            let file = std::fs::read(path).ok()?;
+            stream.write_all(head(200, "", file.len()).as_bytes()).await.ok()?;
+            stream.write_all(&file).await.ok()?;
+            return stream.shutdown().await.ok();
         }
         Act::Hang => std::future::pending().await,
         Act::Close => return None,

@@ -13,7 +13,8 @@ use crate::lab::{Lab, actor, event, events_with, job, job_of, passing, retry, se
 group!("trail": every_transition_is_logged_once, every_transition_makes_one_event,
     refused_transition_leaves_no_trace, queue_decides_over_the_log, log_is_read_in_pages,
     updated_at_never_goes_back, clock_set_back_shortens_no_lease, finer_times_are_cut,
-    delay_beyond_all_time_is_the_end_of_time);
+    delay_beyond_all_time_is_the_end_of_time, last_event_tells_the_result,
+    last_events_tell_the_error, only_the_end_tells_more);
 
 async fn log_of(lab: &Lab, id: JobId) -> Result<Vec<TransitionView>> {
     let page = lab.find(Query::Transitions(id, Paging::first(100))).await?;
@@ -192,5 +193,61 @@ async fn delay_beyond_all_time_is_the_end_of_time(lab: &Lab) -> Result<()> {
     assert_eq!(lab.row(id).await?.run_at, Timestamp::MAX);
     lab.advance(1000 * 365 * 24 * 3600);
     assert!(lab.take(1).await?.is_empty());
+    Ok(())
+}
+
+fn payload(event: &EventView) -> serde_json::Value {
+    serde_json::from_str(event.payload.as_str()).expect("JSON")
+}
+
+/// A result stands in the event as the worker gave it, to the byte.
+///
+/// Proves: WH-3, TX-1
+async fn last_event_tells_the_result(lab: &Lab) -> Result<()> {
+    lab.add(job_of(&Lifecycle::transcode())).await?;
+    let claim = lab.take_one().await?;
+    for (step, stage) in (1..).zip(["fetching", "processing", "uploading"]) {
+        let stage = StageName::new(stage)?;
+        lab.progress_one(Progress::new(claim.fence, step).advance(stage)).await?;
+    }
+    let result = leasehold_core::Json::parse(r#"{ "outputs": ["a", 1.50] }"#)?;
+    lab.end(claim.fence, Verdict::Succeed { result: Some(result) }).await?;
+    let told = told(lab).await?;
+    let (last, before) = told.split_last().expect("events");
+    let end = r#","result":{ "outputs": ["a", 1.50] }}"#;
+    assert!(last.payload.as_str().ends_with(end), "{}", last.payload.as_str());
+    assert!(before.iter().all(|event| payload(event).get("result").is_none()));
+    Ok(())
+}
+
+/// Both events of a job that goes by way of failed to the dead letters.
+///
+/// Proves: WH-3, WQ-16
+async fn last_events_tell_the_error(lab: &Lab) -> Result<()> {
+    lab.add(job_of(&Lifecycle::transcode())).await?;
+    let claim = lab.take_one().await?;
+    let failure = crate::lab::lasting();
+    lab.end(claim.fence, Verdict::Retry { failure, delay: None }).await?;
+    let told = told(lab).await?;
+    let ends: Vec<_> = told.iter().rev().take(2).map(payload).collect();
+    for (event, to) in ends.iter().zip(["dead_letter", "failed"]) {
+        assert_eq!(event["to"], to);
+        let error = serde_json::json!({
+            "code": "SCHEMA_INVALID", "class": "validation", "message": "no width", "retryable": false,
+        });
+        assert_eq!(event["error"], error);
+    }
+    Ok(())
+}
+
+/// Proves: WH-3
+async fn only_the_end_tells_more(lab: &Lab) -> Result<()> {
+    let id = long_way(lab).await?;
+    for event in told(lab).await? {
+        let told = payload(&event);
+        assert_eq!(told["job_id"], id.to_string());
+        assert!(told.get("result").is_none());
+        assert_eq!(told.get("error").is_some(), told["to"] == "failed", "{told}");
+    }
     Ok(())
 }

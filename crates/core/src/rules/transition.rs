@@ -7,8 +7,9 @@ use super::Work;
 use super::changes::Draft;
 use crate::error::Result;
 use crate::event::{EventState, NewEvent, Ordering};
+use crate::failure::Failure;
 use crate::id::EventId;
-use crate::json::Json;
+use crate::json::{Json, JsonLimits};
 use crate::lifecycle::{Place, ResumeAt, State, Verb};
 use crate::name::Actor;
 use crate::row::{EventRow, JobRow, TransitionRow};
@@ -22,6 +23,51 @@ struct Moved<'a> {
     to: &'a str,
     stage: &'a str,
     at: String,
+}
+
+/// Why a job failed, in terms that are the same for every kind.
+#[derive(Serialize)]
+struct Wrong<'a> {
+    code: &'a str,
+    class: &'a str,
+    message: &'a str,
+    retryable: bool,
+}
+
+/// Adds to what is told of a job's end: its result, as the worker gave it, or why it failed.
+///
+/// A result that an event cannot hold is left out, and that is told.
+fn with_end(told: Json, draft: &Draft, row: &JobRow, bytes_max: usize) -> Result<Json> {
+    let outcome = draft.changes.outcomes.iter().find(|patch| patch.job == row.id);
+    let result = || outcome.and_then(|outcome| outcome.result.as_ref());
+    let failure = || outcome.and_then(|outcome| outcome.failure.as_ref());
+    match row.state {
+        State::Succeeded => result().map_or(Ok(told.clone()), |result| {
+            let fits = told.len() + result.len() + 32 <= bytes_max;
+            let whole = fits.then(|| with(&told, "result", result).ok()).flatten();
+            whole.map_or_else(|| with(&told, "result_omitted", &Json::of(&true)?), Ok)
+        }),
+        State::Failed | State::DeadLetter => failure().map_or(Ok(told.clone()), |failure| {
+            with(&told, "error", &normalized(&Failure::from_json(failure)?)?)
+        }),
+        _ => Ok(told),
+    }
+}
+
+/// An object with one member more.
+fn with(object: &Json, name: &str, value: &Json) -> Result<Json> {
+    let open = object.as_str().strip_suffix('}').unwrap_or_default();
+    let limits = JsonLimits { bytes_max: usize::MAX, ..JsonLimits::default() };
+    Json::parse_with(format!("{open},\"{name}\":{}}}", value.as_str()), &limits)
+}
+
+fn normalized(failure: &Failure) -> Result<Json> {
+    Json::of(&Wrong {
+        code: failure.code_id(),
+        class: failure.class().id(),
+        message: failure.message(),
+        retryable: failure.is_retryable(),
+    })
 }
 
 impl Work {
@@ -105,6 +151,7 @@ impl Work {
                 stage: lifecycle.stage_name(stage).map_or("", |name| name.as_str()),
                 at: row.updated_at.to_string(),
             })?;
+            let payload = with_end(payload, draft, row, self.limits.payload_bytes_max)?;
             let id = EventId::from_uuid(self.ids.next());
             let event = NewEvent::new(topic.clone(), payload).id(id);
             let event = self.own_event(row, event);

@@ -1,0 +1,143 @@
+//! A service that transcodes WAV to FLAC: requesters ask over HTTP, workers read and write storage with
+//! credentials that expire, and every step is told by a signed webhook.
+//!
+//! ```sh
+//! export TRANSCODE_SECRET=an-example-of-32-bytes-or-longer  # shared with the receiver
+//! export TRANSCODE_KEYS=2026-11:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=  # id and 32 bytes, base64
+//! cargo run --example webhook_receiver &
+//! cargo run --example transcode_service -- --local media --allow-private --issue-key studio-7
+//! cargo run --example transcode_service -- --url postgres://localhost/media --workers 2 --local media
+//! ```
+//!
+//! It prints an API key; `docs/transcode.md` shows the requests.
+#![allow(clippy::print_stdout, reason = "a program for people")]
+
+mod flac;
+mod order;
+mod service;
+mod studio;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+use clap::Parser;
+use leasehold::CancellationToken;
+use leasehold::http::ApiKeys;
+use leasehold::{Actor, Scope};
+
+use service::{Failed, Settings, api, work};
+
+/// Transcodes WAV to FLAC.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The store: a file, or `postgres://…`
+    #[arg(long, default_value = "transcode.db")]
+    url: String,
+    /// Where the API is served
+    #[arg(long, default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// How many worker processes; none: in this one
+    #[arg(long, default_value_t = 0)]
+    workers: u32,
+    /// The folder that jobs may read and write
+    #[arg(long)]
+    local: Option<PathBuf>,
+    /// Where temporary files lie
+    #[arg(long, default_value = "transcode.tmp")]
+    scratch: PathBuf,
+    /// Allows storage, refresh URLs and webhooks on this machine and without TLS
+    #[arg(long)]
+    allow_private: bool,
+    /// Makes an API key for a requester, and shows it once
+    #[arg(long)]
+    issue_key: Option<String>,
+    /// Works, and serves nothing
+    #[arg(long, hide = true)]
+    only_work: bool,
+}
+
+impl Arguments {
+    fn settings(&self) -> Settings {
+        Settings {
+            local: self.local.clone(),
+            scratch: self.scratch.clone(),
+            allow_private: self.allow_private,
+            secret: std::env::var("TRANSCODE_SECRET").ok(),
+            keys: std::env::var("TRANSCODE_KEYS").ok(),
+        }
+    }
+
+    /// A worker process of the same settings.
+    fn child(&self) -> std::io::Result<Child> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["--only-work", "--url", &self.url]).arg("--scratch").arg(&self.scratch);
+        if let Some(local) = &self.local {
+            command.arg("--local").arg(local);
+        }
+        if self.allow_private {
+            command.arg("--allow-private");
+        }
+        command.spawn()
+    }
+}
+
+/// Worker processes, which end with this one.
+struct Children(Vec<Child>);
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _it_may_have_ended = child.kill();
+            let _it_is_gone = child.wait();
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failed> {
+    let arguments = Arguments::parse();
+    let url = match arguments.url.starts_with("postgres") && !arguments.url.contains("migrate=") {
+        true => {
+            let sign = if arguments.url.contains('?') { '&' } else { '?' };
+            format!("{}{sign}migrate=auto", arguments.url)
+        }
+        false => arguments.url.clone(),
+    };
+    let store = leasehold::connect(&url).await?;
+    let shutdown = CancellationToken::new();
+    let stop = shutdown.clone();
+    tokio::spawn(async move {
+        let _either_way = tokio::signal::ctrl_c().await;
+        stop.cancel();
+    });
+    if arguments.only_work {
+        return work(store, &arguments.settings(), shutdown).await;
+    }
+    if let Some(requester) = &arguments.issue_key {
+        let scope = Scope::new(requester)?;
+        let key = ApiKeys::of(store.clone()).issue(&scope, None, Actor::new("start")?).await?;
+        println!("API key of {requester}: {}", key.expose());
+    }
+    let workers: Result<Vec<Child>, _> =
+        (0..arguments.workers).map(|_| arguments.child()).collect();
+    let _end_with_us = Children(workers?);
+    let router = api(store.clone(), &arguments.settings())?;
+    let listener = tokio::net::TcpListener::bind(arguments.listen).await?;
+    println!("listening on {}", listener.local_addr()?);
+    let closing = shutdown.clone();
+    let serving = axum::serve(listener, router)
+        .with_graceful_shutdown(async move { closing.cancelled().await });
+    let working = async {
+        match arguments.workers {
+            0 => work(store, &arguments.settings(), shutdown.clone()).await,
+            _ => {
+                shutdown.cancelled().await;
+                Ok(())
+            }
+        }
+    };
+    let (served, worked) = tokio::join!(serving.into_future(), working);
+    served?;
+    worked
+}
