@@ -39,6 +39,7 @@ mod hand_on;
 pub mod history;
 pub mod interleave;
 pub mod invariants;
+mod kept;
 mod lab;
 pub mod race;
 pub mod report;

@@ -22,7 +22,7 @@ const WORKERS: u64 = 4;
 const JOBS: i64 = 12;
 const ROUNDS: usize = 40;
 
-/// One trial per race, named by its seed.
+/// One trial per race, named by its seed; those whose seeds are kept too.
 ///
 /// Proves: PAR-1, TX-1, WQ-3, WQ-6, WQ-8, WQ-11
 pub fn trials(harness: &Arc<dyn Harness>, races: u64) -> Vec<Trial> {
@@ -35,7 +35,9 @@ pub fn trials(harness: &Arc<dyn Harness>, races: u64) -> Vec<Trial> {
             judged.map_err(|why| Failed::from(format!("seed {seed}: {why}")))
         })
     };
-    (0..races).map(trial).collect()
+    // A seed that is played anyway is not played twice.
+    let kept = crate::kept::seeds("races").filter(|seed| *seed >= races);
+    (0..races).chain(kept).map(trial).collect()
 }
 
 /// Runs the race of a seed on a fresh store.

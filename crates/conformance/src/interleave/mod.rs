@@ -30,7 +30,7 @@ const SHARE: usize = 10;
 /// What went wrong, with the steps that led there.
 type Judged<T = ()> = std::result::Result<T, String>;
 
-/// One trial per 250 interleavings, named by their seeds.
+/// One trial per 250 interleavings, named by their seeds, and one for each seed that is kept.
 ///
 /// Proves: GLO-3, PAR-1, WQ-3, WQ-6, WQ-7, WQ-8
 pub fn trials(harness: &Arc<dyn Harness>, runs: u64) -> Vec<Trial> {
@@ -47,7 +47,15 @@ pub fn trials(harness: &Arc<dyn Harness>, runs: u64) -> Vec<Trial> {
             Ok(())
         })
     };
-    (0..runs).step_by(EACH as usize).map(trial).collect()
+    let kept = crate::kept::seeds("interleavings").map(|seed| {
+        let harness = Arc::clone(harness);
+        let name = format!("{}::kept_interleaving_{seed}_holds", harness.name());
+        Trial::test(name, move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(play(&*harness, seed..seed + 1)).map_err(Failed::from)
+        })
+    });
+    (0..runs).step_by(EACH as usize).map(trial).chain(kept).collect()
 }
 
 /// Plays the interleavings of some seeds on one fresh store, each in a queue of its own.

@@ -60,7 +60,7 @@ pub async fn compare(
     Err(format!("seed {seed}, {} of {steps} steps:\n{found}", script.len()))
 }
 
-/// One trial per hundred scripts, named by their seeds.
+/// One trial per hundred scripts, named by their seeds, and one for each seed that is kept.
 ///
 /// Proves: PAR-1, PAR-2
 pub fn trials(harnesses: &[Arc<dyn Harness>], scripts: u64, steps: usize) -> Vec<Trial> {
@@ -77,7 +77,15 @@ pub fn trials(harnesses: &[Arc<dyn Harness>], scripts: u64, steps: usize) -> Vec
             Ok(())
         })
     };
-    (0..scripts).step_by(100).map(trial).collect()
+    let kept = crate::kept::seeds("scripts").map(|seed| {
+        let harnesses = harnesses.to_vec();
+        let name = format!("{}::kept_script_{seed}_agrees", names.join("_and_"));
+        Trial::test(name, move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(compare(&harnesses, seed, steps)).map_err(Failed::from)
+        })
+    });
+    (0..scripts).step_by(100).map(trial).chain(kept).collect()
 }
 
 /// Drops steps, many at once and then one by one, as long as the stores still part.
