@@ -56,6 +56,12 @@ pub(crate) fn text_of_commit(fault: i32) -> String {
     }
 }
 
+/// What is sent instead of a statement that is a transaction by itself, or after it, so that its reply
+/// is as good as lost.
+pub(crate) fn text_of_alone(fault: i32) -> (bool, String) {
+    (fault == REPLY_LOST, text(fault))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

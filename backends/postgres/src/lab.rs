@@ -52,7 +52,9 @@ impl PostgresStore {
         };
         tokio::select! {
             done = removed => done,
-            () = async { while messages.next().await.is_some() {} } => Err(corrupt("the connection ended")),
+            () = async { while let Some(Ok(_)) = messages.next().await {} } => {
+                Err(corrupt("the connection ended"))
+            }
         }
     }
 
@@ -95,6 +97,11 @@ impl PostgresStore {
         self.raise_marks(queue).await
     }
 
+    /// Lets go of every connection that is not in use, as one that is dead shows itself only when it is used.
+    pub fn forget_connections(&self) {
+        self.pools().forget();
+    }
+
     async fn play_beside(
         &self,
         client: &mut tokio_postgres::Client,
@@ -128,7 +135,12 @@ impl PostgresStore {
         isolation: IsolationLevel,
     ) -> Result<Vec<Reply>> {
         let (mut client, mut messages) = self.target().connect().await?;
-        let drive = async { while messages.next().await.is_some() {} };
+        // Without its connection the client answers each call by itself, so the script comes to its end.
+        let drive = async move {
+            while let Some(Ok(_)) = messages.next().await {}
+            drop(messages);
+            std::future::pending::<()>().await;
+        };
         let play = async {
             let replies = self.play_beside(&mut client, &script, ending, isolation).await;
             // What a drop began ends before anybody looks.
@@ -137,7 +149,7 @@ impl PostgresStore {
         };
         let played = tokio::select! {
             played = play => played,
-            () = drive => Err(corrupt("the connection ended")),
+            () = drive => Err(corrupt("a script has no end")),
         };
         played.map_err(|error| named(error, "play"))
     }

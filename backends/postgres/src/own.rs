@@ -14,6 +14,9 @@ use crate::schema::sent;
 use crate::step::{self, Step};
 use crate::write::News;
 
+/// What a transaction that is sent at once sets for its writes to see.
+const AT_ONCE: &str = "set local leasehold_own.at_once = 'on'";
+
 /// One transaction of the store's own.
 #[derive(Debug)]
 pub(crate) struct Own<'c> {
@@ -38,7 +41,10 @@ impl<'c> Own<'c> {
         if self.has_begun() {
             return Ok(());
         }
-        let settings = if self.behind_pooler { SETTINGS } else { "" };
+        self.begin_with(if self.behind_pooler { SETTINGS } else { "" }).await
+    }
+
+    async fn begin_with(&self, settings: &str) -> Result<()> {
         let text = format!("begin isolation level read committed; {settings}");
         let step = Step::begin("begin").await;
         self.open.store(true, Ordering::Relaxed);
@@ -77,14 +83,15 @@ impl<'c> Own<'c> {
         }
     }
 
-    /// Sends a whole transaction at once, on the terms of [`Self::commit_along`].
+    /// Sends a whole transaction at once, on the terms of [`Self::commit_along`]. Should the begin fail
+    /// alone, each write would be a transaction by itself: they have to ask for what the begin sets.
     pub(crate) async fn at_once<T>(self, writes: impl Future<Output = Result<T>>) -> Result<T> {
         let mut answer = None;
         let kept = async {
             answer = Some(writes.await?);
             Ok(())
         };
-        let (begun, ended) = join(self.begin(), self.commit_along(kept)).await;
+        let (begun, ended) = join(self.begin_with(AT_ONCE), self.commit_along(kept)).await;
         match ended {
             Err(error) if error.kind() == ErrorKind::OutcomeUnknown => Err(error),
             ended => {

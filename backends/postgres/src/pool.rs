@@ -71,6 +71,14 @@ impl Pools {
         };
         pool.get().await.map_err(error::pool)
     }
+
+    /// Lets go of the connections that are not in use.
+    #[cfg(feature = "lab")]
+    pub(crate) fn forget(&self) {
+        for pool in [&self.shared, &self.holders, &self.beats] {
+            let _gone = pool.retain(|_, _| false);
+        }
+    }
 }
 
 fn pool(target: &Target, size: usize) -> Result<Pool> {

@@ -47,3 +47,11 @@ pub(crate) fn fault_of_commit() -> Option<String> {
     #[cfg(not(feature = "failpoints"))]
     None
 }
+
+/// As [`fault`], where the step is a transaction by itself: whether it is done before all the same.
+pub(crate) fn fault_of_alone() -> Option<(bool, String)> {
+    #[cfg(feature = "failpoints")]
+    return leasehold_core::failpoint::fault().map(crate::faults::text_of_alone);
+    #[cfg(not(feature = "failpoints"))]
+    None
+}

@@ -147,6 +147,11 @@ impl PostgresStore {
     }
 
     #[cfg(feature = "lab")]
+    pub(crate) fn pools(&self) -> &Pools {
+        &self.0.pools
+    }
+
+    #[cfg(feature = "lab")]
     pub(crate) fn target(&self) -> &Target {
         &self.0.target
     }

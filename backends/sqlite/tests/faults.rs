@@ -8,7 +8,8 @@ mod place;
 
 use std::collections::BTreeSet;
 
-use leasehold_conformance::sweep::{OTHERS, REPEATABLE, prepare, run, start};
+use leasehold_conformance::evidence::Evidence;
+use leasehold_conformance::sweep::{COMMON, OTHERS, REPEATABLE, prepare, run, start};
 use leasehold_core::lab::LabStore;
 use leasehold_core::{
     Enqueued, Error, ErrorKind, IdempotencyKey, JobId, JobKind, Json, NewJob, Result, StoreExt,
@@ -63,8 +64,11 @@ async fn sweep(verb: &str, code: i32, kinds: [ErrorKind; 2]) -> Result<u64> {
 
 /// Proves: ERR-1, GLO-2, TX-1
 fn each_step_that_fails_stores_nothing_and_says_why(runtime: &Runtime) {
-    let mut points = 0;
-    for verb in REPEATABLE.into_iter().chain(OTHERS) {
+    let evidence = Evidence::of("faults of each statement", "sqlite");
+    let (mut points, mut verbs) = (0, 0);
+    // After damage a call of two settlements tries each by itself, and so may succeed.
+    let common = COMMON.into_iter().filter(|verb| *verb != "end_two");
+    for verb in REPEATABLE.into_iter().chain(OTHERS).chain(common) {
         let mut of_verb = 0;
         for (code, statement, commit) in CODES {
             for code in [code, -code] {
@@ -74,8 +78,9 @@ fn each_step_that_fails_stores_nothing_and_says_why(runtime: &Runtime) {
         }
         eprintln!("{verb}: {of_verb} points");
         points += of_verb;
+        verbs += 1;
     }
-    eprintln!("{points} points");
+    evidence.count("verbs", verbs).count("points", points).tell();
     assert!(points >= 5_000, "{points} points are too few");
 }
 

@@ -44,6 +44,9 @@ pub const REPEATABLE: [&str; 23] = [
 /// Verbs that do more when they are asked for again, or that only read.
 pub const OTHERS: [&str; 3] = ["bump_epoch", "find", "stats"];
 
+/// Verbs in their most common shape, for which an engine may have a way of its own.
+pub const COMMON: [&str; 4] = ["put", "take", "end", "end_two"];
+
 /// The verbs that a caller's own transaction can join.
 pub const JOINED: [&str; 12] = [
     "enqueue",
@@ -75,6 +78,15 @@ fn job(number: u128) -> Result<NewJob> {
     job.id = JobId::from_uuid(id(number));
     job.key = Some(IdempotencyKey::new(format!("key {number}"))?);
     Ok(job)
+}
+
+/// A job without a key, whose id has a time.
+fn plain_job() -> Result<NewJob> {
+    let made = u128::from(start().as_micros().unsigned_abs() / 1_000) << 80;
+    let mut plain = job(8)?;
+    plain.key = None;
+    plain.id = JobId::from_uuid(id(made | 7 << 76 | 2 << 62 | 8));
+    Ok(plain)
 }
 
 fn event(number: u128) -> Result<NewEvent> {
@@ -132,6 +144,7 @@ pub async fn prepare(store: &dyn LabStore, verb: &str) -> Result<()> {
             let _done = store.succeed(fence()?).await?;
         }
         "replay" | "replay_anew" | "end_replay" | "note_letter" => dead(store, verb).await?,
+        "end_two" => assert_eq!(store.claim(request(83)).await?.len(), 1),
         _ => {}
     }
     Ok(())
@@ -169,6 +182,12 @@ fn replay() -> Result<Control> {
 /// The fence of the claim of a replay by a new job.
 fn fence_of_replay() -> Result<Fence> {
     let (job, claim) = (JobId::from_uuid(id(42)), ClaimId::from_uuid(id(82)));
+    Ok(Fence::from_parts(job, ClaimVersion::new(1)?, claim, worker(), Epoch::default()))
+}
+
+/// The fence of the claim of the fourth job.
+fn fence_of_last() -> Result<Fence> {
+    let (job, claim) = (JobId::from_uuid(id(4)), ClaimId::from_uuid(id(83)));
     Ok(Fence::from_parts(job, ClaimVersion::new(1)?, claim, worker(), Epoch::default()))
 }
 
@@ -260,9 +279,27 @@ pub async fn run(store: &dyn LabStore, verb: &str) -> Result<()> {
         "prune" => {
             let _pruned = store.prune(PruneRequest::new()).await?;
         }
+        "put" => {
+            let _new = store.enqueue_one(plain_job()?).await?;
+        }
+        "take" => {
+            let request = ClaimRequest::new(worker(), [QueueName::default_queue()]);
+            assert_eq!(store.claim(request.claim_id(ClaimId::from_uuid(id(79)))).await?.len(), 1);
+        }
+        "end" => end(store, &[fence()?]).await?,
+        "end_two" => end(store, &[fence()?, fence_of_last()?]).await?,
         "find" => drop(store.jobs(JobFilter::default(), Paging::first(9)).await?),
         "stats" => drop(store.stats().await?),
         _ => return operate(store, verb).await,
+    }
+    Ok(())
+}
+
+/// Settles in one call jobs that are done, and leave nothing.
+async fn end(store: &dyn LabStore, fences: &[Fence]) -> Result<()> {
+    let done = |fence: &Fence| Settlement::new(*fence, Verdict::Succeed { result: None });
+    for answer in store.settle(fences.iter().map(done).collect()).await? {
+        let _settled = answer?;
     }
     Ok(())
 }

@@ -99,6 +99,7 @@ impl PostgresStore {
             return Ok(BTreeSet::new());
         };
         let db = alone(&client, shared);
+        let is_alone = groups.len() == 1;
         let mut values = groups.into_iter().map(|((claim, version, worker, epoch), jobs)| {
             Params::new()
                 .many(jobs)
@@ -110,11 +111,12 @@ impl PostgresStore {
                 .many(plain.ended.iter().map(String::as_str))
                 .one(SUCCESS.0.as_str())
                 .one(SUCCESS.1.as_str())
+                .one(is_alone)
         });
         let read = |row: &Row| Columns::of(row).id().map(JobId::from_uuid);
         let first = values.next().unwrap_or_default();
         let rest: Vec<Params> = values.collect();
-        let ended = if rest.is_empty() {
+        let ended = if is_alone {
             db.alone(sql!("end_alone"), first, read).await
         } else {
             db.prepare(sql!("end_alone"), &first).await.map_err(|e| named(e, "settle"))?;

@@ -3,7 +3,8 @@
 -- this statement began is left out, and so is one whose end writes more than its own row. Which jobs ended.
 -- Differs: SQLite's calls share one transaction.
 -- $1 jobs, in order, $2 claim, $3 version, $4 worker, $5 epoch, $6 the time in tests, else null, $7 lifecycles
--- whose jobs end so and write nothing else, $8 state, $9 verdict.
+-- whose jobs end so and write nothing else, $8 state, $9 verdict, $10 whether it is a transaction by itself; else
+-- it does nothing where the begin before it failed.
 with locked as materialized (
   select id, ctid as place, claim_id, claim_version, worker_id, state, lease_expires_at, updated_at,
     not log and not again and stage = 0 and lifecycle || ' ' || revision = any($7) as plain
@@ -21,6 +22,7 @@ with locked as materialized (
   where l.claim_id = $2 and l.claim_version = $3 and l.worker_id = $4 and l.state = 'leased'
     and l.lease_expires_at > m.now and l.updated_at <= m.now and l.plain
     and (select epoch from leasehold.store where id = 1) = $5
+    and ($10 or current_setting('leasehold_own.at_once', true) = 'on')
     and (
       select w.open from leasehold.waits w where w.parent_id = l.id and w.open limit 1
     ) is null

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 pub(crate) struct Server {
     seats: Vec<Seat>,
-    stores: Vec<PostgresStore>,
+    pub(crate) stores: Vec<PostgresStore>,
     schema: String,
     /// Looks on, and puts the tables back.
     beside: Client,

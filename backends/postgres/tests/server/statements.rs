@@ -74,7 +74,7 @@ const TABLE: &[(&str, &str)] = &[
     ("drop_checkpoint", "{ended}"),
     (
         "end_alone",
-        "{leased}, gen_random_uuid(), 1, gen_random_uuid(), 0, null, array['standard 1'], 'succeeded', 'succeed'",
+        "{leased}, gen_random_uuid(), 1, gen_random_uuid(), 0, null, array['standard 1'], 'succeeded', 'succeed', true",
     ),
     ("end_jobs", "{leased}, 'succeeded', 'succeed', now()"),
     ("event_candidates", "now(), null, 100"),
