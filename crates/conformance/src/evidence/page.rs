@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The page's first lines.
 pub const HEAD: &str = "# Evidence\n\n\
-<!-- Written by `scripts/evidence` from docs/evidence.jsonl, never by hand; `tests/tidy.rs` looks. -->\n\n\
+<!-- Written by `scripts/evidence` from docs/evidence.jsonl, never by hand. -->\n\n\
 What the programmes of tests told of themselves when they last passed: each line of figures was printed by the\n\
 programme that is named, on the commit that is named. `scripts/evidence` runs them again and writes this page anew.\n\
 *ci* is the size that every change is tested at, *nightly* that of `scripts/nightly`.\n";
