@@ -1,18 +1,29 @@
 //! Owns the regular upkeep of a store: taking lapsed leases back, pruning, health warnings. Safe on any number
 //! of nodes. Refuses to know which kinds of job a process runs; stored data alone decides.
 
+mod report;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::retry::random_unit;
-use leasehold_core::{PruneRequest, Pruned, ReclaimRequest, Reclaimed, Result, Store, Timestamp};
+use leasehold_core::{
+    Actor, AuditEntry, Json, PruneRequest, Pruned, ReclaimRequest, Reclaimed, Result, Store,
+    Timestamp,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
 use crate::observe::{self, Observer};
 
-/// The calls of each sort in one round at most; what is left waits for the next round.
+/// The calls of prune in one round at most; what is left waits for the next round.
 const CALLS_MAX: usize = 10;
+/// After how long a pass of the reaper begins no other page; what is left waits for the next round.
+const PASS_MAX: Duration = Duration::from_millis(200);
+/// How long it waits between two pages on average.
+const PAGE_PAUSE: Duration = Duration::from_millis(10);
 
 /// How far the store's clock and this machine's may lie apart before it is warned about.
 const SKEW_MAX: Duration = Duration::from_secs(2);
@@ -37,6 +48,7 @@ const SKEW_MAX: Duration = Duration::from_secs(2);
 pub struct Maintenance {
     store: Arc<dyn Store>,
     every: Duration,
+    page_pause: Duration,
     observer: Arc<dyn Observer>,
 }
 
@@ -57,13 +69,22 @@ pub struct Upkept {
 impl Maintenance {
     /// Begins upkeep every 5 s on average.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, every: Duration::from_secs(5), observer: observe::nobody() }
+        let every = Duration::from_secs(5);
+        Self { store, every, page_pause: PAGE_PAUSE, observer: observe::nobody() }
     }
 
-    /// Sets the interval; each wait is between half and one and a half of it.
+    /// Sets the interval; each wait is between three and five quarters of it.
     #[must_use]
     pub fn every(mut self, every: Duration) -> Self {
         self.every = every;
+        self
+    }
+
+    /// Sets the pause between two pages of lapsed leases, 10 ms unless set; each is between half and one
+    /// and a half of it.
+    #[must_use]
+    pub fn page_pause(mut self, pause: Duration) -> Self {
+        self.page_pause = pause;
         self
     }
 
@@ -79,9 +100,17 @@ impl Maintenance {
     /// # Errors
     /// Engine errors of reclaim and prune.
     pub async fn run_once(&self) -> Result<Upkept> {
-        let jobs = self.reclaim(ReclaimRequest::jobs()).await?;
+        let mut moved = self.reclaim(ReclaimRequest::jobs()).await?;
         let events = self.reclaim(ReclaimRequest::events()).await?;
-        let mut upkept = Upkept { jobs, events, pruned: 0, skew: Duration::ZERO };
+        moved.events_returned += events.events_returned;
+        moved.events_dead += events.events_dead;
+        let events = moved.events_returned + moved.events_dead;
+        let mut upkept = Upkept { jobs: moved.jobs.len(), events, pruned: 0, skew: Duration::ZERO };
+        if moved.total() > 0
+            && let Err(error) = self.report(&moved).await
+        {
+            tracing::warn!(%error, "what was taken back is not in the audit log");
+        }
         for _ in 0..CALLS_MAX {
             let pruned: Pruned = self.store.prune(PruneRequest::new()).await?;
             upkept.pruned += pruned.total();
@@ -107,17 +136,32 @@ impl Maintenance {
         Ok(skew)
     }
 
-    async fn reclaim(&self, request: ReclaimRequest) -> Result<usize> {
-        let mut total = 0;
-        for _ in 0..CALLS_MAX {
-            let reclaimed: Reclaimed = self.store.reclaim(request.clone()).await?;
-            total += reclaimed.total();
-            self.observer.reclaimed(&reclaimed);
-            if reclaimed.total() < request.limit {
-                break;
+    /// Takes back page after page, with pauses in between so that claims come first and many reapers do
+    /// not go in step, for as long as one pass may take.
+    async fn reclaim(&self, request: ReclaimRequest) -> Result<Reclaimed> {
+        let ends = clock::now() + PASS_MAX;
+        let mut moved = Reclaimed::default();
+        loop {
+            let page: Reclaimed = self.store.reclaim(request.clone()).await?;
+            let is_last = page.total() < request.limit;
+            self.observer.reclaimed(&page);
+            moved.jobs.extend(page.jobs);
+            moved.events_returned += page.events_returned;
+            moved.events_dead += page.events_dead;
+            if is_last || clock::now() >= ends {
+                return Ok(moved);
             }
+            tokio::time::sleep(self.page_pause.mul_f64(0.5 + random_unit())).await;
         }
-        Ok(total)
+    }
+
+    /// Leaves a report of a pass that took anything back in the audit log, and its id in the log.
+    async fn report(&self, moved: &Reclaimed) -> Result<()> {
+        let detail = Json::of(&report::Pass::of(moved))?;
+        let entry = AuditEntry::new(Actor::new("reaper")?, report::PASS, "leases that had run out");
+        let id = self.store.records().append(entry.detail(detail.as_str())).await?;
+        tracing::info!(request_id = %id, "{}", report::PASS);
+        Ok(())
     }
 
     /// Does rounds until `shutdown` is cancelled; a failed round is logged and the next one tried. With
@@ -134,7 +178,7 @@ impl Maintenance {
 
     async fn tidy_up(&self, shutdown: &CancellationToken) {
         loop {
-            let wait = self.every.mul_f64(0.5 + random_unit());
+            let wait = self.every.mul_f64(0.75 + random_unit() / 2.0);
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 () = tokio::time::sleep(wait) => {}
@@ -149,18 +193,4 @@ impl Maintenance {
 /// How far `store` lies outside the span between two looks at the wall.
 pub(crate) fn skew(before: Timestamp, store: Timestamp, after: Timestamp) -> Duration {
     before.since(store).max(store.since(after))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Proves: GLO-7
-    #[test]
-    fn skew_is_what_the_call_itself_cannot_explain() {
-        let at = |s: u64| Timestamp::MIN.plus(Duration::from_secs(s));
-        assert_eq!(skew(at(10), at(12), at(13)), Duration::ZERO);
-        assert_eq!(skew(at(10), at(7), at(13)), Duration::from_secs(3));
-        assert_eq!(skew(at(10), at(17), at(13)), Duration::from_secs(4));
-    }
 }

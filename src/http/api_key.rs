@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use leasehold_core::{
-    Actor, AuditEntry, DeleteDocument, Error, ErrorKind, JobKind, Json, PutDocument, RecordId,
-    Result, Scope, Store,
+    Actor, AuditEntry, DeleteDocument, Error, ErrorKind, JobKind, Json, ListDocuments, Namespace,
+    PutDocument, RecordId, RecordKey, Result, Scope, Store, Timestamp,
 };
 use rand::TryRng;
 use rand::rngs::SysRng;
@@ -50,6 +50,30 @@ struct Stored {
     /// The kinds that it may ask for; all where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kinds: Option<Vec<String>>,
+}
+
+/// What may be told of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ApiKeyInfo {
+    /// The id, by which it is revoked.
+    pub id: String,
+    /// Whose it is.
+    pub requester: String,
+    /// The kinds that it may ask for; all where there is none.
+    pub kinds: Option<Vec<String>>,
+    /// When it was made.
+    pub issued_at: Timestamp,
+}
+
+/// One page of keys, by their ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ApiKeyPage {
+    /// The keys.
+    pub keys: Vec<ApiKeyInfo>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<RecordKey>,
 }
 
 /// Who asks, and what for.
@@ -111,6 +135,24 @@ impl ApiKeys {
         Ok(was_there)
     }
 
+    /// Lists keys, without anything that would let in.
+    ///
+    /// # Errors
+    /// `Corrupt` for a document that is no key; engine errors.
+    pub async fn list(&self, after: Option<RecordKey>) -> Result<ApiKeyPage> {
+        let mut list = ListDocuments::new(Namespace::new(NAMESPACE)?);
+        list.after = after;
+        let page = self.0.records().list(list).await?;
+        let mut keys = Vec::with_capacity(page.items.len());
+        for document in page.items {
+            let stored = stored(&document.body)?;
+            let (requester, kinds) = (stored.requester, stored.kinds);
+            let id = document.id.key.as_str().to_owned();
+            keys.push(ApiKeyInfo { id, requester, kinds, issued_at: document.created_at });
+        }
+        Ok(ApiKeyPage { keys, next: page.next })
+    }
+
     async fn tell(&self, action: &str, id: &str, actor: Actor) -> Result<()> {
         let entry = AuditEntry::new(actor, action, format!("api key {id}"));
         self.0.records().append(entry).await.map(|_| ())
@@ -131,11 +173,7 @@ impl ApiKeys {
             return Ok(None);
         }
         let found = self.0.records().get(RecordId::new(NAMESPACE, id)?).await?;
-        let stored = found.map(|document| serde_json::from_str::<Stored>(document.body.as_str()));
-        let stored = stored.transpose().map_err(|error| {
-            let why = "the document is no API key";
-            Error::new(ErrorKind::Corrupt, "read key", why).with_source(error)
-        })?;
+        let stored = found.map(|document| stored(&document.body)).transpose()?;
         let wanted = stored.as_ref().map_or("", |stored| stored.hash.as_str());
         let offered = hex(&Sha256::digest(secret));
         let fits: bool = offered.as_bytes().ct_eq(wanted.as_bytes()).into();
@@ -147,6 +185,13 @@ impl ApiKeys {
             None => Ok(None),
         }
     }
+}
+
+fn stored(body: &Json) -> Result<Stored> {
+    serde_json::from_str(body.as_str()).map_err(|error| {
+        let why = "the document is no API key";
+        Error::new(ErrorKind::Corrupt, "read key", why).with_source(error)
+    })
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -44,7 +44,7 @@ use leasehold_core::{
 };
 
 use api_key::Caller;
-pub use api_key::{ApiKeys, NewApiKey};
+pub use api_key::{ApiKeyInfo, ApiKeyPage, ApiKeys, NewApiKey};
 use problem::Problem;
 use serde::Serialize;
 

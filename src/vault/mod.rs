@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 pub use context::Binding;
 pub use error::VaultError;
 pub use kek::{Dek, KekId, KeyRing, KeyWrap};
-pub use rotate::Rewrapped;
+pub use rotate::{KeyUse, Rewrapped, key_uses};
 pub use sealed::Sealed;
 /// For reading what [`Vault::open`] gives.
 pub use secrecy::{ExposeSecret, SecretSlice};

@@ -2,9 +2,11 @@
 //! retired once none needs it. Each secret is one compare-and-set, so a kill at any point leaves each
 //! under one key or the other, and the next run goes on.
 
+use std::collections::BTreeMap;
+
 use leasehold_core::{
     Actor, AuditEntry, Document, ErrorKind, Expected, Json, ListDocuments, Namespace, PutDocument,
-    RecordId, RecordKey,
+    RecordId, RecordKey, Store,
 };
 
 use super::error::VaultError;
@@ -27,6 +29,62 @@ pub struct Rewrapped {
     pub current: u64,
     /// Secrets whose key is unknown, or that are not genuine; they stay as they are.
     pub unreadable: u64,
+}
+
+/// A key that secrets name, or that is retired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyUse {
+    /// The key; `None` for documents that are no sealed secret.
+    pub kek: Option<KekId>,
+    /// How many secrets need it.
+    pub secrets: u64,
+    /// Whether it is retired, or about to be.
+    pub retired: bool,
+}
+
+/// Lists the keys that a store's secrets name, and the retired ones; needs no key itself.
+///
+/// # Errors
+/// Those of the store.
+pub async fn key_uses(store: &dyn Store) -> Result<Vec<KeyUse>, VaultError> {
+    let mut uses: BTreeMap<Option<KekId>, (u64, bool)> = BTreeMap::new();
+    let mut after = None;
+    loop {
+        let (documents, next) = page_of(store, SECRETS, after).await?;
+        for document in documents {
+            let kek = Stored::read(&document).and_then(|stored| stored.sealed.kek()).ok();
+            uses.entry(kek).or_default().0 += 1;
+        }
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
+    loop {
+        let (documents, next) = page_of(store, KEYS, after).await?;
+        for document in documents {
+            let kek = KekId::new(document.id.key.as_str())?;
+            uses.entry(Some(kek)).or_default().1 = true;
+        }
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let one = |(kek, (secrets, retired))| KeyUse { kek, secrets, retired };
+    Ok(uses.into_iter().map(one).collect())
+}
+
+async fn page_of(
+    store: &dyn Store,
+    namespace: &str,
+    after: Option<RecordKey>,
+) -> Result<(Vec<Document>, Option<RecordKey>), VaultError> {
+    let mut list = ListDocuments::new(Namespace::new(namespace)?).limit(PAGE);
+    list.after = after;
+    let page = store.records().list(list).await?;
+    Ok((page.items, page.next))
 }
 
 impl Vault {
@@ -145,9 +203,6 @@ impl Vault {
         &self,
         after: Option<RecordKey>,
     ) -> Result<(Vec<Document>, Option<RecordKey>), VaultError> {
-        let mut list = ListDocuments::new(Namespace::new(SECRETS)?).limit(PAGE);
-        list.after = after;
-        let page = self.records().list(list).await?;
-        Ok((page.items, page.next))
+        page_of(&*self.store, SECRETS, after).await
     }
 }

@@ -12,6 +12,8 @@ use crate::config::Problems;
 pub enum Fatal {
     /// The configuration breaks rules.
     Configuration(Problems),
+    /// A check found so many breaches, and has listed them.
+    Broken(u64),
     /// The store refused, or could not be reached.
     Store(leasehold::Error),
     /// The conformance suite was not passed.
@@ -19,13 +21,14 @@ pub enum Fatal {
 }
 
 impl Fatal {
-    /// 3 for a configuration, 4 for what is not there or not allowed as things are, 1 for everything else;
+    /// 3 for a configuration, 5 for a database that breaks rules, 4 for what is not there or not allowed as things are, 1 for everything else;
     /// clap itself ends with 2 for wrong usage.
     #[must_use]
     pub fn code(&self) -> ExitCode {
         match self {
             Self::Configuration(_) => ExitCode::from(3),
             Self::Suite(_) => ExitCode::FAILURE,
+            Self::Broken(_) => ExitCode::from(5),
             Self::Store(error) => match error.kind() {
                 ErrorKind::NotFound | ErrorKind::IllegalTransition | ErrorKind::Conflict => {
                     ExitCode::from(4)
@@ -42,6 +45,7 @@ impl fmt::Display for Fatal {
             Self::Configuration(problems) => {
                 write!(f, "the configuration is not used:\n{problems}")
             }
+            Self::Broken(breaches) => write!(f, "verify: {breaches} rules are broken"),
             Self::Store(error) => error.fmt(f),
             Self::Suite(why) => f.write_str(why),
         }

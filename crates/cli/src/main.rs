@@ -11,7 +11,7 @@ use leasehold_cli::{bench, conformance, connect, operate, role};
 /// Durable jobs in the database you already have.
 ///
 /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the configuration breaks a rule,
-/// 4 what is asked for is not there, or not allowed as things are.
+/// 4 what is asked for is not there, or not allowed as things are, 5 verify found broken rules.
 #[derive(Debug, Parser)]
 #[command(name = "leasehold", version, args_conflicts_with_subcommands = true)]
 struct Arguments {

@@ -109,6 +109,21 @@ fn every_name_of_the_source_is_there() {
     }
 }
 
+/// Whoever is woken finds out what it means.
+///
+/// Proves: MET-1
+#[test]
+fn every_alert_has_a_page_in_the_operators_guide() {
+    let guide = std::fs::read_to_string(deploy("../docs/operating.md")).unwrap();
+    let rules = std::fs::read_to_string(deploy("alerts.yaml")).unwrap();
+    let alerts: Vec<&str> =
+        rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    assert!(alerts.len() > 5);
+    for alert in alerts {
+        assert!(guide.contains(&format!("### {alert}\n")), "{alert} has no page");
+    }
+}
+
 /// Proves: MET-1
 #[test]
 fn dashboard_and_alerts_name_metrics_that_exist() {

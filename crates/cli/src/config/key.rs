@@ -277,6 +277,6 @@ pub const KEYS: &[Key] = &[
         "reaper.interval",
         Kind::Duration,
         "5s",
-        "time between two rounds of upkeep: lapsed leases, old rows; ±50 %",
+        "time between two rounds of upkeep: lapsed leases, old rows; ±25 %",
     ),
 ];

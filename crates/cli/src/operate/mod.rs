@@ -6,9 +6,11 @@ mod audit;
 mod copies;
 mod dead;
 mod jobs;
+mod keys;
 mod outbox;
 mod queues;
 mod status;
+mod verify;
 mod why;
 
 use std::path::PathBuf;
@@ -81,6 +83,19 @@ pub enum Command {
         #[arg(long)]
         above: Option<i64>,
     },
+    /// Looks through the whole database for broken rules; changes nothing.
+    ///
+    /// May run beside anything else. Exits with 5 when a rule is broken.
+    Verify {
+        /// Where
+        #[command(flatten)]
+        place: Place,
+        /// How much
+        #[command(flatten)]
+        scope: verify::Scope,
+    },
+    /// Lists, rotates and retires the vault's keys; lists, issues and revokes API keys.
+    Keys(Acting<keys::Action>),
     /// Lets go of ended rows that are older than their queues keep them.
     Prune {
         /// Where
@@ -157,6 +172,17 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
         }
         Command::Restore { place, from, above } => {
             let answer = copies::restore(&place.url()?, &from, above, place.actor()?).await?;
+            (place, answer)
+        }
+        Command::Verify { place, scope } => {
+            let store = place.open().await?;
+            let (answer, broken) = verify::check(&store, scope).await?;
+            answer.print(place.json)?;
+            return if broken == 0 { Ok(()) } else { Err(Fatal::Broken(broken)) };
+        }
+        Command::Keys(Acting { place, action }) => {
+            let store = place.open().await?;
+            let answer = keys::act(&store, action, place.actor()?).await?;
             (place, answer)
         }
         Command::Prune { place, batch } => {

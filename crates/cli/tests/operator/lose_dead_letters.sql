@@ -1,0 +1,2 @@
+-- Takes away every dead letter behind the store's back.
+delete from leasehold_dead_letters;
