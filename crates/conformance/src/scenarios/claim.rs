@@ -1,16 +1,17 @@
 //! Owns what claim, renew and reclaim promise: order, limits, leases.
 
 use leasehold_core::{
-    Control, LostReason, QueueName, QueueSettings, ReclaimRequest, Renewal, Result, State,
-    StoreExt, WorkerId,
+    ClaimRequest, Control, LostReason, QueueName, QueueSettings, ReclaimRequest, Renewal, Result,
+    State, StoreExt, WorkerId,
 };
 
 use super::group;
-use crate::lab::{Lab, job, request};
+use crate::lab::{Lab, job, queue, request};
 
 group!("claim": larger_priority_comes_first, limit_is_never_exceeded, paused_queue_gives_nothing,
     queue_limit_bounds_the_leased, lost_reply_is_given_again, renewal_extends_the_lease,
-    expired_claim_is_not_renewed, reclaim_returns_only_expired_jobs);
+    expired_claim_is_not_renewed, reclaim_returns_only_expired_jobs,
+    leases_of_other_queues_leave_room, repeat_is_the_same_workers_only);
 
 /// Larger priority is claimed first, then the earlier job.
 ///
@@ -113,5 +114,35 @@ async fn reclaim_returns_only_expired_jobs(lab: &Lab) -> Result<()> {
     let back = lab.reclaim(ReclaimRequest::jobs()).await?;
     assert_eq!(back.jobs.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [old.job.id]);
     assert_eq!(lab.row(live.job.id).await?.state, State::Leased);
+    Ok(())
+}
+
+/// A queue's limit counts its own leases, not those of other queues.
+///
+/// Proves: WQ-9
+async fn leases_of_other_queues_leave_room(lab: &Lab) -> Result<()> {
+    let settings = QueueSettings::new().limit(Some(1));
+    lab.control(Control::SetQueue(QueueName::default_queue(), settings)).await?;
+    for number in 0..3 {
+        lab.add(job(number).queue(queue("other"))).await?;
+    }
+    let other = ClaimRequest::new(WorkerId::new(), [queue("other")]).limit(3);
+    assert_eq!(lab.claim(other).await?.len(), 3);
+    lab.add(job(4)).await?;
+    assert_eq!(lab.take(9).await?.len(), 1);
+    Ok(())
+}
+
+/// What a claim has taken is given again to the worker that sent it, and to no other.
+///
+/// Proves: GLO-2, GLO-3
+async fn repeat_is_the_same_workers_only(lab: &Lab) -> Result<()> {
+    lab.add(job(1)).await?;
+    let asked = request(WorkerId::new());
+    let first = lab.claim(asked.clone()).await?;
+    let mut theirs = request(WorkerId::new());
+    theirs.claim = asked.claim;
+    assert_eq!((first.len(), lab.claim(theirs.repeat()).await?.len()), (1, 0));
+    assert_eq!(lab.claim(asked.repeat()).await?.len(), 1);
     Ok(())
 }

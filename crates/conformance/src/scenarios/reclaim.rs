@@ -1,17 +1,18 @@
 //! Owns what taking lapsed leases back promises: by stored data alone, once, whoever does it.
 
 use leasehold_core::{
-    ClaimRequest, JobKind, Json, NewJob, Place, ReclaimRequest, Result, State, StoreExt, WorkerId,
+    ClaimRequest, JobKind, Json, LeaseLength, NewJob, Place, QueueName, ReclaimRequest, Result,
+    State, StoreExt, WorkerId,
 };
 
 use super::group;
-use crate::lab::{Lab, job, queue, seconds};
+use crate::lab::{Lab, job, queue, request, seconds};
 
 group!("reclaim": second_reclaim_changes_nothing, version_is_raised_once,
     spent_budget_ends_in_the_dead_letters, lapsed_lease_costs_an_attempt,
     takeover_in_a_claim_raises_once, other_queues_are_left_alone, unknown_kinds_are_taken_back,
     limit_bounds_one_reclaim, lease_columns_are_cleared, claim_buries_what_is_spent,
-    lease_is_owned_until_its_end);
+    lease_is_owned_until_its_end, live_leases_do_not_stand_in_the_way);
 
 /// A second reclaim finds nothing and writes nothing.
 ///
@@ -171,5 +172,26 @@ async fn lease_is_owned_until_its_end(lab: &Lab) -> Result<()> {
     assert_eq!(lab.reclaim(ReclaimRequest::jobs()).await?.total(), 0);
     assert!(lab.take(9).await?.is_empty());
     assert_eq!(lab.succeed(claim.fence).await?.place.state(), State::Succeeded);
+    Ok(())
+}
+
+/// A reclaim of one finds the lapsed lease behind others that run, in all queues and in one.
+///
+/// Proves: WQ-7, RP-1
+async fn live_leases_do_not_stand_in_the_way(lab: &Lab) -> Result<()> {
+    for number in 0..3 {
+        lab.add(job(number)).await?;
+    }
+    let hour = LeaseLength::from_millis(3_600_000)?;
+    assert_eq!(lab.claim(request(WorkerId::new()).limit(3).lease(hour)).await?.len(), 3);
+    let here = ReclaimRequest::queues([QueueName::default_queue()]);
+    for asked in [ReclaimRequest::jobs(), here] {
+        let lapsed = lab.claimed().await?;
+        lab.advance(31);
+        let back = lab.reclaim(asked.limit(1)).await?;
+        assert_eq!(back.jobs, [(lapsed.job.id, Place::Waiting)]);
+        let again = lab.take_one().await?;
+        lab.succeed(again.fence).await?;
+    }
     Ok(())
 }
