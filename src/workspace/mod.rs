@@ -12,7 +12,9 @@
 //!
 //! # fn main() -> std::io::Result<()> {
 //! # let root = std::env::temp_dir().join(format!("leasehold-doc-{}", std::process::id()));
-//! let workspaces = Workspaces::open(&root, Limits { source_bytes_max: 4, ..Limits::default() })?;
+//! let mut limits = Limits::default();
+//! limits.source_bytes_max = 4;
+//! let workspaces = Workspaces::open(&root, limits)?;
 //! let workspace = workspaces.begin()?;
 //! let mut source = workspace.source("in.wav", None)?;
 //! source.write_all(b"RIFF")?; // exactly at the limit
