@@ -10,6 +10,8 @@
 
 #[path = "tidy/charts.rs"]
 mod charts;
+#[path = "tidy/figures.rs"]
+mod figures;
 #[path = "tidy/proofs.rs"]
 mod proofs;
 #[path = "tidy/seam.rs"]

@@ -129,7 +129,7 @@ fn standing(engine: &Engine, round: usize) -> Result<Vec<Child>, Failed> {
 
 /// Proves: WQ-11, GLO-2, TX-1
 pub(crate) fn workers_killed_at_any_await_lose_nothing(engine: &Engine) -> Result<(), Failed> {
-    let kills = runs("LEASEHOLD_KILLS", 30);
+    let kills = runs("LEASEHOLD_KILLS", 100);
     let evidence = Evidence::of("workers killed at an await point", engine.name());
     let jobs = rounds(engine, kills, |children| {
         children.iter_mut().try_for_each(|child| child.kill())?;
@@ -141,7 +141,7 @@ pub(crate) fn workers_killed_at_any_await_lose_nothing(engine: &Engine) -> Resul
 
 /// Proves: WQ-5, WQ-6, GLO-3, TX-1
 pub(crate) fn workers_paused_at_any_await_change_nothing(engine: &Engine) -> Result<(), Failed> {
-    let pauses = runs("LEASEHOLD_PAUSES", 30);
+    let pauses = runs("LEASEHOLD_PAUSES", 200);
     let evidence = Evidence::of("workers paused past their lease at an await point", engine.name());
     let jobs = rounds(engine, pauses, |children| {
         for child in &mut *children {
