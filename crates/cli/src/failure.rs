@@ -1,11 +1,17 @@
-//! Owns what ends the command early, and the exit code that says which it was.
+//! Owns what ends the command early, the exit code that says which it was, and what is told beside the answer.
 
 use std::fmt;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use leasehold::ErrorKind;
 
 use crate::config::Problems;
+
+/// Tells people something on the standard error, where anybody listens; a reader that is gone changes nothing.
+pub fn tell(what: impl fmt::Display) {
+    let _unheard = writeln!(std::io::stderr(), "{what}");
+}
 
 /// What ended the command.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! The `leasehold` command. Owns the arguments and the exit code; what a command does stands in
 //! the module of its name.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -62,8 +63,9 @@ async fn main() -> ExitCode {
         (Some(Command::Operate(command)), _) => operate::run(command).await,
         (Some(Command::Completions { shell }), _) => {
             let mut command = Arguments::command();
-            clap_complete::generate(shell, &mut command, "leasehold", &mut std::io::stdout());
-            Ok(())
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "leasehold", &mut script);
+            print(&script)
         }
         (Some(Command::Man), _) => manual(),
         (None, Some(role)) => role::run(role, &arguments.role).await,
@@ -75,17 +77,24 @@ async fn main() -> ExitCode {
 }
 
 fn manual() -> Result<(), Fatal> {
-    let page = clap_mangen::Man::new(Arguments::command());
-    page.render(&mut std::io::stdout()).map_err(|error| {
-        leasehold::Error::new(leasehold::ErrorKind::Unavailable, "print", error.to_string()).into()
-    })
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Arguments::command()).render(&mut page).map_err(unprinted)?;
+    print(&page)
+}
+
+fn print(text: &[u8]) -> Result<(), Fatal> {
+    std::io::stdout().write_all(text).map_err(unprinted)
+}
+
+fn unprinted(error: std::io::Error) -> Fatal {
+    leasehold::Error::new(leasehold::ErrorKind::Unavailable, "print", error.to_string()).into()
 }
 
 fn exit(done: Result<(), Fatal>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("leasehold: {error}");
+            leasehold_cli::failure::tell(format!("leasehold: {error}"));
             error.code()
         }
     }

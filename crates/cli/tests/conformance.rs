@@ -15,6 +15,7 @@ const PLAYS: &[(&str, Play)] = &[
     ("a_right_store_passes_and_nothing_is_left", a_right_store_passes_and_nothing_is_left),
     ("a_wrong_store_fails_in_both_reports", a_wrong_store_fails_in_both_reports),
     ("a_database_out_of_reach_is_said", a_database_out_of_reach_is_said),
+    ("nothing_played_is_no_success", nothing_played_is_no_success),
 ];
 
 fn main() -> ExitCode {
@@ -74,6 +75,15 @@ impl Site {
         names.sort();
         Ok(names)
     }
+}
+
+fn nothing_played_is_no_success(site: &Site) -> Result<(), Failed> {
+    let none = ["--only", "zzzz", "--schedules", "0", "--histories", "0", "--scripts", "0"];
+    let out = site.run(&none, &[])?;
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("zzzz"), "{said}");
+    Ok(())
 }
 
 impl Drop for Site {

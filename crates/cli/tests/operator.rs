@@ -41,6 +41,8 @@ fn main() -> ExitCode {
     let mut trials = vec![
         Trial::test("the_page_and_the_completions_are_whole", page_and_completions),
         Trial::test("the_shipped_configuration_is_fine", the_shipped_configuration_is_fine),
+        Trial::test("a_mistyped_database_is_not_made", a_mistyped_database_is_not_made),
+        Trial::test("a_reader_that_is_gone_is_no_panic", a_reader_that_is_gone_is_no_panic),
     ];
     for (name, play) in PLAYS {
         trials.push(Trial::test(format!("sqlite::{name}"), move || play(&Desk::sqlite(name)?)));
@@ -123,6 +125,35 @@ impl Drop for Desk {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Nobody but `migrate` makes a database.
+fn a_mistyped_database_is_not_made() -> Result<(), Failed> {
+    let path = std::env::temp_dir().join(format!("leasehold-absent-{}.db", std::process::id()));
+    let (url, copy) = (format!("sqlite:{}", path.display()), path.with_extension("copy"));
+    let copy = copy.display().to_string();
+    for words in
+        [&["status"][..], &["verify"], &["jobs", "list"], &["dead", "list"], &["backup", &copy]]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+        let out = command.args(words).env("STORE_URL", &url).output()?;
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(4), "{words:?}: {said}");
+        assert!(said.contains(&path.display().to_string()), "{words:?}: {said}");
+        assert!(!path.exists(), "{words:?} made it");
+    }
+    Ok(())
+}
+
+/// Neither what is printed nor what is told beside it ends in a panic when nobody reads on.
+fn a_reader_that_is_gone_is_no_panic() -> Result<(), Failed> {
+    for words in [&["completions", "bash"][..], &["man"], &["status", "--url", "absent.db"]] {
+        let full = || std::fs::OpenOptions::new().write(true).open("/dev/full");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+        let ended = command.args(words).stdout(full()?).stderr(full()?).status()?;
+        assert!(matches!(ended.code(), Some(1 | 4)), "{words:?}: {ended}");
+    }
+    Ok(())
 }
 
 fn job(queue: &str) -> Result<NewJob, Failed> {
@@ -319,7 +350,7 @@ fn what_is_not_there_has_its_exit_code(desk: &Desk) -> Result<(), Failed> {
         (&["jobs", "list", "--state", "odd"], 1, "odd"),
         (&["jobs", "list", "--limit", "0"], 1, "1 to 1,000"),
         (&["queues", "limit", "q"], 1, "nothing to set"),
-        (&["status", "--url", "sqlite:/no/such/folder/x.db"], 1, "folder"),
+        (&["status", "--url", "sqlite:/no/such/folder/x.db"], 4, "folder"),
     ] {
         let out = desk.run(arguments)?;
         let said = String::from_utf8_lossy(&out.stderr).into_owned();

@@ -47,7 +47,7 @@ pub fn run(arguments: Arguments) -> Result<(), Fatal> {
         Action::Check { config } => {
             let loaded = load(config.as_deref(), &environment())?;
             for note in &loaded.notes {
-                eprintln!("note: {note}");
+                crate::failure::tell(format!("note: {note}"));
             }
             "the configuration is fine\n".to_owned()
         }

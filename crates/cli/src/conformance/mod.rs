@@ -1,5 +1,5 @@
 //! Owns the command `conformance`: how much of the suite is played on whose database, where the report goes,
-//! and what is said at the end. Refuses to know the engine; that is [`ground`].
+//! and what is said at the end. Refuses to know the engine; that is `ground`.
 
 mod ground;
 mod storms;
@@ -66,7 +66,7 @@ pub async fn run(arguments: Arguments) -> Result<(), Fatal> {
     let shutdown = CancellationToken::new();
     signals::listen(&shutdown)?;
     let ground = Arc::new(Ground::at(&arguments.url)?);
-    eprintln!("makes, and removes at the end: {}", ground.makes());
+    crate::failure::tell(format!("makes, and removes at the end: {}", ground.makes()));
     let played = play(&ground, &arguments, &shutdown).await;
     let removed = ground.remove().await;
     let mut report = played?;
@@ -76,6 +76,12 @@ pub async fn run(arguments: Arguments) -> Result<(), Fatal> {
     });
     if shutdown.is_cancelled() {
         return Err(Fatal::Suite("the run was ended early; there is no report".into()));
+    }
+    if report.cases.is_empty() {
+        let why = arguments.only.as_deref().unwrap_or_default();
+        return Err(Fatal::Suite(format!(
+            "nothing was played: no scenario has {why:?} in its name"
+        )));
     }
     write(&arguments.report, &report)?;
     answer(&report).print(arguments.json)?;

@@ -113,7 +113,10 @@ async fn list(store: &Arc<dyn Store>) -> Result<Answer> {
 async fn rotate(store: &Arc<dyn Store>, ring: &Ring) -> Result<Answer> {
     let done = vault(store, ring)?.rewrap().await.map_err(refused)?;
     if done.unreadable > 0 {
-        eprintln!("{} secrets cannot be read and stay as they are", done.unreadable);
+        crate::failure::tell(format!(
+            "{} secrets cannot be read and stay as they are",
+            done.unreadable
+        ));
     }
     Ok(Answer::facts([
         ("rewrapped", json!(done.rewrapped)),

@@ -167,6 +167,7 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
             (place, audit::list(&store, filter).await?)
         }
         Command::Backup { place, to } => {
+            crate::connect::if_there(&place.url()?)?;
             let answer = copies::back_up(&place.url()?, to).await?;
             (place, answer)
         }
@@ -196,7 +197,7 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
 
 impl Place {
     async fn open(&self) -> Result<Arc<dyn Store>, Fatal> {
-        Ok(leasehold::connect(&self.url()?).await?)
+        Ok(crate::connect::connect_existing(&self.url()?).await?)
     }
 
     fn url(&self) -> Result<String, Fatal> {
@@ -222,6 +223,6 @@ async fn prune(store: &Arc<dyn Store>, batch: usize) -> leasehold::Result<Answer
         if pruned == 0 {
             return Ok(Answer::facts([("pruned", rows.into())]));
         }
-        eprintln!("{rows} rows pruned");
+        crate::failure::tell(format!("{rows} rows pruned"));
     }
 }

@@ -50,7 +50,10 @@ impl Findings {
     fn tell(&mut self, what: &str, id: String, wrong: &[String]) {
         self.looked_at += 1;
         if self.looked_at.is_multiple_of(TELL) {
-            eprintln!("{} rows looked at, {} broken", self.looked_at, self.broken);
+            crate::failure::tell(format!(
+                "{} rows looked at, {} broken",
+                self.looked_at, self.broken
+            ));
         }
         for why in wrong {
             self.broken += 1;
