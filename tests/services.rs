@@ -46,6 +46,8 @@ mod posting;
 mod receiving;
 #[path = "credentials/refreshing.rs"]
 mod refreshing;
+#[path = "transcode/requester.rs"]
+mod requester;
 #[path = "vault/sealing.rs"]
 mod sealing;
 #[path = "webhook/sending.rs"]
@@ -66,6 +68,8 @@ mod telling;
 mod transcoding;
 #[path = "webhook/verifying.rs"]
 mod verifying;
+#[path = "transcode/worker_processes.rs"]
+mod worker_processes;
 
 use std::process::ExitCode;
 
@@ -98,7 +102,7 @@ const CRASHES: [(&str, Crash); 6] = [
     ),
     (
         "two_worker_processes_transcode_and_tell_all_of_it_though_one_is_killed",
-        transcoding::two_worker_processes_transcode_and_tell_all_of_it_though_one_is_killed,
+        worker_processes::two_worker_processes_transcode_and_tell_all_of_it_though_one_is_killed,
     ),
 ];
 
@@ -115,7 +119,7 @@ fn main() -> ExitCode {
         .or_else(crashing::play_role)
         .or_else(dying::play_role)
         .or_else(cleaning::play_role)
-        .or_else(transcoding::play_role)
+        .or_else(worker_processes::play_role)
     {
         return code;
     }

@@ -66,18 +66,20 @@ async fn an_open_queue_is_left_alone_and_holds_back_no_other() {
     let (broken, fine) = (queue("broken"), queue("fine"));
     open(&breakers, &broken);
     let waits = put(&store, job(&broken, "good")).await;
-    let runs = put(&store, job(&fine, "good")).await;
+    let runs = put(&store, job(&fine, "told")).await;
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let tell = std::sync::Mutex::new(Some(tell));
     let shutdown = CancellationToken::new();
-    let worker = worker(store.clone(), &breakers).queue(broken).queue(fine).build();
-    let running = tokio::spawn(worker.run(shutdown.clone()));
-    let done = async {
-        while store.job(runs).await.unwrap().unwrap().state != State::Succeeded {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, done).await.expect("the other queue is served");
+    let worker = worker(store.clone(), &breakers).queue(broken).queue(fine);
+    let worker = worker.handler(JobKind::new("told").unwrap(), move |_: Context, ()| {
+        tell.lock().unwrap().take().unwrap().send(()).unwrap();
+        async { Ok(Handled::done()) }
+    });
+    let running = tokio::spawn(worker.build().run(shutdown.clone()));
+    tokio::time::timeout(PATIENCE, told).await.expect("the other queue is served").unwrap();
     shutdown.cancel();
     running.await.unwrap().unwrap();
+    assert_eq!(store.job(runs).await.unwrap().unwrap().state, State::Succeeded);
     let left = store.job(waits).await.unwrap().unwrap();
     assert_eq!((left.state, left.executions), (State::Waiting, 0), "never claimed");
 }

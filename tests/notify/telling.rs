@@ -305,6 +305,7 @@ async fn a_slow_provider_is_not_waited_for(store: Arc<dyn Store>) -> Told {
 ///
 /// Proves: DEL-1, DEL-4
 async fn two_jobs_at_once_tell_everybody_once(store: Arc<dyn Store>) -> Told {
+    // Not a wait for anything: the longer a send takes, the more often the other job comes between.
     let post = Post::that_looks_up().before(|_| std::thread::sleep(Duration::from_millis(20)));
     let notifier = notifier(&store, &post);
     for _ in 0..4 {

@@ -2,18 +2,25 @@
 //! Engines that the environment does not name are ignored, and are a failure when
 //! `LEASEHOLD_REQUIRE_ENGINES` is set.
 
-use std::path::PathBuf;
-use std::process::{Command, ExitCode, Output};
-use std::sync::Arc;
-use std::time::Duration;
+#[path = "operator/desk.rs"]
+mod desk;
+#[path = "operator/keeping.rs"]
+mod keeping;
 
 use leasehold::{
-    Actor, AuditEntry, ClaimRequest, Control, Failure, FailureCode, JobId, JobKind, Json, NewEvent,
-    NewJob, PartitionName, QueueName, QueueSettings, Settlement, Store, StoreExt, Topic, Verdict,
-    WorkerId,
+    Actor, AuditEntry, ClaimRequest, Control, JobId, Json, NewEvent, PartitionName, QueueName,
+    QueueSettings, Topic, WorkerId,
 };
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use desk::{Desk, at, job, rows, same};
+use keeping::{
+    a_copy_comes_back_with_a_raised_epoch, keys_are_listed_rotated_and_retired,
+    verify_is_content_until_a_rule_is_broken,
+};
 
 type Play = fn(&Desk) -> Result<(), Failed>;
 
@@ -54,79 +61,6 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// A database of its own and a store on it.
-struct Desk {
-    url: String,
-    folder: PathBuf,
-    store: Arc<dyn Store>,
-    runtime: tokio::runtime::Runtime,
-}
-
-impl Desk {
-    fn sqlite(name: &str) -> Result<Self, Failed> {
-        let folder =
-            std::env::temp_dir().join(format!("leasehold-operator-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
-        Self::open(format!("sqlite:{}", folder.join("jobs.db").display()), folder)
-    }
-
-    fn postgres(name: &str, server: &str) -> Result<Self, Failed> {
-        let join = if server.contains('?') { '&' } else { '?' };
-        let schema: String =
-            format!("desk_{}_{name}", std::process::id()).chars().take(48).collect();
-        let url = format!("{server}{join}schema={schema}&migrate=auto&pool_size=4");
-        Self::open(url, std::env::temp_dir().join(format!("leasehold-no-folder-{name}")))
-    }
-
-    fn open(url: String, folder: PathBuf) -> Result<Self, Failed> {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let store = runtime.block_on(leasehold::connect(&url))?;
-        Ok(Self { url, folder, store, runtime })
-    }
-
-    fn wait<T, E: std::fmt::Display>(
-        &self,
-        it: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, Failed> {
-        self.runtime.block_on(it).map_err(|error| error.to_string().into())
-    }
-
-    fn enqueue(&self, job: NewJob) -> Result<JobId, Failed> {
-        Ok(self.wait(self.store.enqueue_one(job))?.job())
-    }
-
-    /// Fails a job of a queue for good.
-    fn kill_one(&self, queue: &str) -> Result<(), Failed> {
-        let request = ClaimRequest::new(WorkerId::new(), [QueueName::new(queue)?]);
-        let claim = self.wait(self.store.claim(request))?.pop().ok_or("no claim")?;
-        let failure = Failure::new(FailureCode::SchemaInvalid, "no good; password=hunter2-hunter2");
-        let verdict = Verdict::DeadLetter { failure };
-        self.wait(self.store.settle_one(Settlement::new(claim.fence, verdict)))?;
-        Ok(())
-    }
-
-    fn run(&self, arguments: &[&str]) -> Result<Output, Failed> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
-        Ok(command.args(arguments).env("STORE_URL", &self.url).env("USER", "tester").output()?)
-    }
-
-    /// Runs with `--json`, expects success, and reads the answer.
-    fn json(&self, arguments: &[&str]) -> Result<Value, Failed> {
-        let out = self.run(&[arguments, &["--json"]].concat())?;
-        if !out.status.success() {
-            return Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&out.stderr)).into());
-        }
-        Ok(serde_json::from_slice(&out.stdout)?)
-    }
-}
-
-impl Drop for Desk {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
 /// Nobody but `migrate` makes a database.
 fn a_mistyped_database_is_not_made() -> Result<(), Failed> {
     let path = std::env::temp_dir().join(format!("leasehold-absent-{}.db", std::process::id()));
@@ -154,25 +88,6 @@ fn a_reader_that_is_gone_is_no_panic() -> Result<(), Failed> {
         assert!(matches!(ended.code(), Some(1 | 4)), "{words:?}: {ended}");
     }
     Ok(())
-}
-
-fn job(queue: &str) -> Result<NewJob, Failed> {
-    let payload = Json::parse("{\"secret\":\"payload-marker\"}")?;
-    Ok(NewJob::new(JobKind::new("print")?, payload).queue(QueueName::new(queue)?))
-}
-
-fn same(what: &str, got: &Value, wanted: impl Into<Value>) -> Result<(), Failed> {
-    let wanted = wanted.into();
-    if *got == wanted { Ok(()) } else { Err(format!("{what}: {got}, wanted {wanted}").into()) }
-}
-
-fn rows<'a>(answer: &'a Value, part: &str) -> Result<&'a Vec<Value>, Failed> {
-    let part = if part.is_empty() { answer } else { answer.get(part).ok_or("no such part")? };
-    part.get("rows").and_then(Value::as_array).ok_or_else(|| "no rows".into())
-}
-
-fn at<'a>(row: &'a Value, path: &str) -> &'a Value {
-    row.pointer(path).unwrap_or(&Value::Null)
 }
 
 fn status_counts_what_is_where(desk: &Desk) -> Result<(), Failed> {
@@ -361,31 +276,6 @@ fn what_is_not_there_has_its_exit_code(desk: &Desk) -> Result<(), Failed> {
     Ok(())
 }
 
-/// PostgreSQL is told to use its own tools.
-///
-/// Proves: WQ-12
-fn a_copy_comes_back_with_a_raised_epoch(desk: &Desk) -> Result<(), Failed> {
-    desk.enqueue(job("q")?)?;
-    std::fs::create_dir_all(&desk.folder)?;
-    let path = |name: &str| desk.folder.join(name).display().to_string();
-    let (copy, back) = (path("copy.db"), format!("sqlite:{}", path("back.db")));
-    let out = desk.run(&["backup", &copy])?;
-    if desk.url.starts_with("postgres") {
-        let said = String::from_utf8_lossy(&out.stderr).into_owned();
-        return same(
-            &said,
-            &Value::from(said.contains("pg_dump") && out.status.code() == Some(1)),
-            true,
-        );
-    }
-    same("copied", &Value::from(out.status.code()), 0)?;
-    let restored = desk.json(&["restore", &copy, "--url", &back, "--above", "4"])?;
-    same("epoch", at(&restored, "/epoch"), 5)?;
-    same("jobs", at(&desk.json(&["status", "--url", &back])?, "/queues/rows/0/ready"), 1)?;
-    same("again", &Value::from(desk.run(&["restore", &copy, "--url", &back])?.status.code()), 4)?;
-    same("over", &Value::from(desk.run(&["backup", &copy])?.status.code()), 4)
-}
-
 fn a_table_is_for_people(desk: &Desk) -> Result<(), Failed> {
     let out = desk.run(&["jobs", "list"])?;
     same("empty", &Value::from(String::from_utf8(out.stdout)?), "nothing\n")?;
@@ -397,86 +287,6 @@ fn a_table_is_for_people(desk: &Desk) -> Result<(), Failed> {
         }
     }
     desk.json(&["prune"]).map(|_| ())
-}
-
-/// Every sort of row is there; then a dead letter goes behind the store's back.
-///
-/// Proves: GLO-1
-fn verify_is_content_until_a_rule_is_broken(desk: &Desk) -> Result<(), Failed> {
-    let queue = QueueName::new("q")?;
-    let logged = Control::SetQueue(queue.clone(), QueueSettings::new().log(Some(true)));
-    desk.wait(desk.store.control(logged))?;
-    for _ in 0..6 {
-        desk.enqueue(job("q")?)?;
-    }
-    desk.kill_one("q")?;
-    let claim = || ClaimRequest::new(WorkerId::new(), [queue.clone()]);
-    let done = desk.wait(desk.store.claim(claim()))?.pop().ok_or("no claim")?;
-    desk.wait(desk.store.succeed(done.fence))?;
-    let back = desk.wait(desk.store.claim(claim()))?.pop().ok_or("no claim")?;
-    let release = Settlement::new(back.fence, Verdict::Release { delay: None });
-    desk.wait(desk.store.settle_one(release))?;
-    let _held = desk.wait(desk.store.claim(claim()))?.pop().ok_or("no claim")?;
-    desk.wait(desk.store.publish_one(NewEvent::new(Topic::new("t")?, Json::parse("1")?)))?;
-    let clean = desk.json(&["verify"])?;
-    same("jobs", at(&clean, "/looked_at/jobs"), 6)?;
-    same("events", at(&clean, "/looked_at/events"), 1)?;
-    same("letters", at(&clean, "/looked_at/dead_letters"), 1)?;
-    same("breaches", at(&clean, "/looked_at/breaches"), 0)?;
-    if desk.url.starts_with("postgres") {
-        return Ok(());
-    }
-    let behind = desk.wait(leasehold::sqlite::open(&desk.url))?;
-    desk.wait(behind.transaction(|tx| {
-        let gone = tx.execute_batch(include_str!("operator/lose_dead_letters.sql"));
-        gone.map_err(|error| {
-            leasehold::Error::new(leasehold::ErrorKind::Corrupt, "break", error.to_string())
-        })
-    }))?;
-    let out = desk.run(&["verify", "--json"])?;
-    same("exit code", &Value::from(out.status.code()), 5)?;
-    let said: Value = serde_json::from_slice(&out.stdout)?;
-    same("broken", at(&said, "/breaches/rows/0/broken"), "given up without a dead letter")?;
-    same("breaches", at(&said, "/looked_at/breaches"), 1)?;
-    same("quick", at(&desk.json(&["verify", "--quick"])?, "/looked_at/breaches"), 0)
-}
-
-/// Proves: ENC-3
-fn keys_are_listed_rotated_and_retired(desk: &Desk) -> Result<(), Failed> {
-    use leasehold::vault::{Binding, KekId, KeyRing, Places, Vault};
-    let ring = KeyRing::new(KekId::new("old")?, [7; 32])?;
-    let vault = Vault::new(desk.store.clone(), Arc::new(ring));
-    for job in ["a", "b", "c"] {
-        let binding = Binding::new(job, "r", 1);
-        desk.wait(vault.put(&binding, b"marker-of-a-secret", Places::new()))?;
-    }
-    let listed = desk.json(&["keys", "list"])?;
-    same("key", at(&listed, "/vault/rows/0/key"), "old")?;
-    same("secrets", at(&listed, "/vault/rows/0/secrets"), 3)?;
-    let keys = "new:CAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg=,old:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
-    let with_ring = |arguments: &[&str]| -> Result<Output, Failed> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
-        let named = [arguments, &["--env", "RING", "--json"]].concat();
-        Ok(command.args(named).env("STORE_URL", &desk.url).env("RING", keys).output()?)
-    };
-    let early = with_ring(&["keys", "retire", "old"])?;
-    same("in use", &Value::from(early.status.code()), 4)?;
-    let rotated: Value = serde_json::from_slice(&with_ring(&["keys", "rotate"])?.stdout)?;
-    same("rewrapped", at(&rotated, "/rewrapped"), 3)?;
-    same("retire", &Value::from(with_ring(&["keys", "retire", "old"])?.status.code()), 0)?;
-    let listed = desk.json(&["keys", "list"])?;
-    same("new", at(&listed, "/vault/rows/0/secrets"), 3)?;
-    same("retired", at(&listed, "/vault/rows/1/retired"), true)?;
-    let made = desk.json(&["keys", "issue", "shop", "--kind", "print"])?;
-    let (id, key) = (at(&made, "/id").clone(), at(&made, "/key").clone());
-    let listed = desk.json(&["keys", "list"])?;
-    same("api key", at(&listed, "/api_keys/rows/0/id"), id.clone())?;
-    let shown = listed.to_string();
-    let secret = key.as_str().and_then(|key| key.rsplit('_').next()).ok_or("no key")?;
-    same("shown again", &Value::from(shown.contains(secret)), false)?;
-    let id = id.as_str().ok_or("no id")?;
-    desk.json(&["keys", "revoke", id])?;
-    same("twice", &Value::from(desk.run(&["keys", "revoke", id])?.status.code()), 4)
 }
 
 /// Both are made from the arguments themselves.

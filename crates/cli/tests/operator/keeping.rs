@@ -1,0 +1,118 @@
+//! What keeps a database sound: copies and their return, the look for broken rules, and keys.
+
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use leasehold::{
+    ClaimRequest, Control, Json, NewEvent, QueueName, QueueSettings, Settlement, StoreExt, Topic,
+    Verdict, WorkerId,
+};
+use libtest_mimic::Failed;
+use serde_json::Value;
+
+use crate::desk::{Desk, at, job, same};
+
+/// PostgreSQL is told to use its own tools.
+///
+/// Proves: WQ-12
+pub(crate) fn a_copy_comes_back_with_a_raised_epoch(desk: &Desk) -> Result<(), Failed> {
+    desk.enqueue(job("q")?)?;
+    std::fs::create_dir_all(&desk.folder)?;
+    let path = |name: &str| desk.folder.join(name).display().to_string();
+    let (copy, back) = (path("copy.db"), format!("sqlite:{}", path("back.db")));
+    let out = desk.run(&["backup", &copy])?;
+    if desk.url.starts_with("postgres") {
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        return same(
+            &said,
+            &Value::from(said.contains("pg_dump") && out.status.code() == Some(1)),
+            true,
+        );
+    }
+    same("copied", &Value::from(out.status.code()), 0)?;
+    let restored = desk.json(&["restore", &copy, "--url", &back, "--above", "4"])?;
+    same("epoch", at(&restored, "/epoch"), 5)?;
+    same("jobs", at(&desk.json(&["status", "--url", &back])?, "/queues/rows/0/ready"), 1)?;
+    same("again", &Value::from(desk.run(&["restore", &copy, "--url", &back])?.status.code()), 4)?;
+    same("over", &Value::from(desk.run(&["backup", &copy])?.status.code()), 4)
+}
+
+/// Every sort of row is there; then a dead letter goes behind the store's back.
+///
+/// Proves: GLO-1
+pub(crate) fn verify_is_content_until_a_rule_is_broken(desk: &Desk) -> Result<(), Failed> {
+    let queue = QueueName::new("q")?;
+    let logged = Control::SetQueue(queue.clone(), QueueSettings::new().log(Some(true)));
+    desk.wait(desk.store.control(logged))?;
+    for _ in 0..6 {
+        desk.enqueue(job("q")?)?;
+    }
+    desk.kill_one("q")?;
+    let claim = || ClaimRequest::new(WorkerId::new(), [queue.clone()]);
+    let done = desk.wait(desk.store.claim(claim()))?.pop().ok_or("no claim")?;
+    desk.wait(desk.store.succeed(done.fence))?;
+    let back = desk.wait(desk.store.claim(claim()))?.pop().ok_or("no claim")?;
+    let release = Settlement::new(back.fence, Verdict::Release { delay: None });
+    desk.wait(desk.store.settle_one(release))?;
+    let _held = desk.wait(desk.store.claim(claim()))?.pop().ok_or("no claim")?;
+    desk.wait(desk.store.publish_one(NewEvent::new(Topic::new("t")?, Json::parse("1")?)))?;
+    let clean = desk.json(&["verify"])?;
+    same("jobs", at(&clean, "/looked_at/jobs"), 6)?;
+    same("events", at(&clean, "/looked_at/events"), 1)?;
+    same("letters", at(&clean, "/looked_at/dead_letters"), 1)?;
+    same("breaches", at(&clean, "/looked_at/breaches"), 0)?;
+    if desk.url.starts_with("postgres") {
+        return Ok(());
+    }
+    let behind = desk.wait(leasehold::sqlite::open(&desk.url))?;
+    desk.wait(behind.transaction(|tx| {
+        let gone = tx.execute_batch(include_str!("lose_dead_letters.sql"));
+        gone.map_err(|error| {
+            leasehold::Error::new(leasehold::ErrorKind::Corrupt, "break", error.to_string())
+        })
+    }))?;
+    let out = desk.run(&["verify", "--json"])?;
+    same("exit code", &Value::from(out.status.code()), 5)?;
+    let said: Value = serde_json::from_slice(&out.stdout)?;
+    same("broken", at(&said, "/breaches/rows/0/broken"), "given up without a dead letter")?;
+    same("breaches", at(&said, "/looked_at/breaches"), 1)?;
+    same("quick", at(&desk.json(&["verify", "--quick"])?, "/looked_at/breaches"), 0)
+}
+
+/// Proves: ENC-3
+pub(crate) fn keys_are_listed_rotated_and_retired(desk: &Desk) -> Result<(), Failed> {
+    use leasehold::vault::{Binding, KekId, KeyRing, Places, Vault};
+    let ring = KeyRing::new(KekId::new("old")?, [7; 32])?;
+    let vault = Vault::new(desk.store.clone(), Arc::new(ring));
+    for job in ["a", "b", "c"] {
+        let binding = Binding::new(job, "r", 1);
+        desk.wait(vault.put(&binding, b"marker-of-a-secret", Places::new()))?;
+    }
+    let listed = desk.json(&["keys", "list"])?;
+    same("key", at(&listed, "/vault/rows/0/key"), "old")?;
+    same("secrets", at(&listed, "/vault/rows/0/secrets"), 3)?;
+    let keys = "new:CAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg=,old:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
+    let with_ring = |arguments: &[&str]| -> Result<Output, Failed> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+        let named = [arguments, &["--env", "RING", "--json"]].concat();
+        Ok(command.args(named).env("STORE_URL", &desk.url).env("RING", keys).output()?)
+    };
+    let early = with_ring(&["keys", "retire", "old"])?;
+    same("in use", &Value::from(early.status.code()), 4)?;
+    let rotated: Value = serde_json::from_slice(&with_ring(&["keys", "rotate"])?.stdout)?;
+    same("rewrapped", at(&rotated, "/rewrapped"), 3)?;
+    same("retire", &Value::from(with_ring(&["keys", "retire", "old"])?.status.code()), 0)?;
+    let listed = desk.json(&["keys", "list"])?;
+    same("new", at(&listed, "/vault/rows/0/secrets"), 3)?;
+    same("retired", at(&listed, "/vault/rows/1/retired"), true)?;
+    let made = desk.json(&["keys", "issue", "shop", "--kind", "print"])?;
+    let (id, key) = (at(&made, "/id").clone(), at(&made, "/key").clone());
+    let listed = desk.json(&["keys", "list"])?;
+    same("api key", at(&listed, "/api_keys/rows/0/id"), id.clone())?;
+    let shown = listed.to_string();
+    let secret = key.as_str().and_then(|key| key.rsplit('_').next()).ok_or("no key")?;
+    same("shown again", &Value::from(shown.contains(secret)), false)?;
+    let id = id.as_str().ok_or("no id")?;
+    desk.json(&["keys", "revoke", id])?;
+    same("twice", &Value::from(desk.run(&["keys", "revoke", id])?.status.code()), 4)
+}
