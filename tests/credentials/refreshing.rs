@@ -169,7 +169,13 @@ async fn credentials_that_came_meanwhile_need_no_call(store: Arc<dyn Store>) -> 
 ///
 /// Proves: CR-1
 async fn a_lost_caller_holds_up_nobody_for_long(store: Arc<dyn Store>) -> Told {
-    let hanging = Server::always(Act::Hang).await;
+    let arrived = Arc::new(tokio::sync::Notify::new());
+    let tell = arrived.clone();
+    let hanging = Server::start(move |_| {
+        tell.notify_one();
+        Act::Hang
+    });
+    let hanging = hanging.await;
     let vault = Vault::new(store.clone(), Arc::new(ring("a")));
     let here = "127.0.0.1".parse().expect("an address");
     let signer = Signer::new(Scheme::euterpe(), keys(&[0]));
@@ -184,7 +190,7 @@ async fn a_lost_caller_holds_up_nobody_for_long(store: Arc<dyn Store>) -> Told {
         // Dropped once its call has arrived.
         tokio::select! {
             _ = &mut lost => panic!("the call hangs"),
-            () = arrived(&hanging) => {}
+            () = arrived.notified() => {}
         }
     }
     let server = Server::start(|_| answer("\"second\"")).await;
@@ -196,12 +202,6 @@ async fn a_lost_caller_holds_up_nobody_for_long(store: Arc<dyn Store>) -> Told {
         }
     }
     Ok(())
-}
-
-async fn arrived(server: &Server) {
-    while server.seen().is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 /// Proves: CR-2

@@ -163,6 +163,12 @@ async fn requesters_ask_and_give_credentials_over_http(store: Arc<dyn Store>) ->
     let (key, other) = (issue(&store, REQUESTER).await?, issue(&store, "another").await?);
     let order = payload(&server, &in_bucket(&bucket, "in.wav"), &in_bucket(&bucket, "out.flac"));
     send(&router, posted("/transcode", &key, "1", "{\"source\":7}")).await.assert_problem(422);
+    for member in ["refresh_url", "status_webhook_url"] {
+        let mut lame = order.clone();
+        lame[member] = json!("ftp://example.org/events");
+        let refused = send(&router, posted("/transcode", &key, "1", &lame.to_string())).await;
+        refused.assert_problem(422);
+    }
     let asked = send(&router, posted("/transcode", &key, "1", &order.to_string())).await;
     assert_eq!(asked.status.as_u16(), 202, "{}", asked.body);
     let id: JobId = asked.body["job_id"].as_str().unwrap_or_default().parse()?;
