@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A public https address needs none of this; one on this machine has to be allowed by word.
     let targets = Targets::public().allow_http().allow("127.0.0.1".parse()?);
     let signer = Signer::new(Scheme::euterpe(), key);
-    let sink = WebhookSink::builder(shop.clone(), signer).targets(targets).build()?;
+    let sink = WebhookSink::builder(shop.clone(), signer).way_out(targets).build()?;
 
     let order = NewEvent::new(Topic::new("ordered")?, Json::parse(r#"{"item":"a lamp"}"#)?);
     let told = shop.publish_one(order).await?.event;

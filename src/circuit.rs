@@ -26,7 +26,7 @@ pub enum Circuit {
 }
 
 impl Circuit {
-    fn of(breaker: &Breaker) -> Self {
+    pub(crate) fn of(breaker: &Breaker) -> Self {
         match (breaker.is_closed(), breaker.is_half_open()) {
             (true, _) => Self::Closed,
             (_, true) => Self::HalfOpen,

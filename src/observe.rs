@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use leasehold_core::{ClaimedJob, Error, FailureClass, Place, QueueName, Reclaimed, VerdictKind};
 
+use crate::circuit::Circuit;
+
 /// How a claim of a job ended, once the store has said so.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -34,6 +36,53 @@ pub enum Leased {
     Job,
     /// A delivery of the outbox.
     Event,
+}
+
+/// What a person must hear of. Each is an event on the topic `leasehold.alerts` as well, which says about
+/// what; this says only that there was one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Alert {
+    /// A job ended by a bug or a bad configuration.
+    Job,
+    /// A delivery ended by one.
+    Delivery,
+    /// A provider refuses a recipient for good.
+    NotificationFailed,
+    /// A message was marked as sent that its provider has never heard of.
+    NotificationNeverSent,
+    /// A message is marked as sent without a trace, and its provider cannot be asked.
+    NotificationDoubtful,
+    /// A message is not sent, and no job is left to send it.
+    NotificationOrphaned,
+    /// An endpoint said that it is gone, and is asked no more.
+    EndpointDisabled,
+}
+
+impl Alert {
+    /// Every one.
+    pub const ALL: [Self; 7] = [
+        Self::Job,
+        Self::Delivery,
+        Self::NotificationFailed,
+        Self::NotificationNeverSent,
+        Self::NotificationDoubtful,
+        Self::NotificationOrphaned,
+        Self::EndpointDisabled,
+    ];
+
+    /// Its name in metrics, and in the events that have a name.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Job => "job",
+            Self::Delivery => "delivery",
+            Self::NotificationFailed => "notification_failed",
+            Self::NotificationNeverSent => "notification_never_sent",
+            Self::NotificationDoubtful => "notification_doubtful",
+            Self::NotificationOrphaned => "notification_orphaned",
+            Self::EndpointDisabled => "endpoint_disabled",
+        }
+    }
 }
 
 /// Is told what a worker, a relay or the upkeep of this process does.
@@ -89,6 +138,12 @@ pub trait Observer: fmt::Debug + Send + Sync + 'static {
 
     /// Upkeep took leases back that had run out.
     fn reclaimed(&self, _reclaimed: &Reclaimed) {}
+
+    /// A person must hear of something.
+    fn alerted(&self, _alert: Alert) {}
+
+    /// The breaker of a webhook's endpoint changed: `None` before its first event, and once it is let go.
+    fn endpoint_changed(&self, _was: Option<Circuit>, _is: Option<Circuit>) {}
 }
 
 /// Nobody.

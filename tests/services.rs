@@ -20,22 +20,30 @@ mod crashing;
 mod deciding;
 #[path = "notify/dying.rs"]
 mod dying;
+#[path = "transcode/encoding.rs"]
+mod encoding;
 #[path = "processes/engine.rs"]
 mod engine;
 #[path = "../examples/transcode_service/flac.rs"]
 mod flac;
+#[path = "webhook/flooding.rs"]
+mod flooding;
 #[path = "webhook/guarding.rs"]
 mod guarding;
 #[path = "http/hostile.rs"]
 mod hostile;
 #[path = "vault/keeping.rs"]
 mod keeping;
+#[path = "notify/keeping_rows.rs"]
+mod keeping_rows;
 #[path = "vault/killing.rs"]
 mod killing;
 #[path = "notify/mailbox.rs"]
 mod mailbox;
 #[path = "notify/mailing.rs"]
 mod mailing;
+#[path = "storage/moving.rs"]
+mod moving;
 #[path = "../examples/transcode_service/order.rs"]
 mod order;
 #[path = "notify/post.rs"]
@@ -62,12 +70,16 @@ mod signing;
 mod stories;
 #[path = "../examples/transcode_service/studio.rs"]
 mod studio;
+#[path = "webhook/taking.rs"]
+mod taking;
 #[path = "notify/telling.rs"]
 mod telling;
 #[path = "transcode/transcoding.rs"]
 mod transcoding;
 #[path = "webhook/verifying.rs"]
 mod verifying;
+#[path = "webhook/watching.rs"]
+mod watching;
 #[path = "transcode/worker_processes.rs"]
 mod worker_processes;
 
@@ -82,7 +94,7 @@ type Pure = fn() -> Told;
 /// What a trial does with a database that other processes open too.
 type Crash = fn(&Engine) -> Told;
 
-const CRASHES: [(&str, Crash); 6] = [
+const CRASHES: [(&str, Crash); 8] = [
     ("a_rewrap_killed_at_any_row_goes_on", killing::a_rewrap_killed_at_any_row_goes_on),
     (
         "a_sender_killed_at_any_step_loses_and_doubles_nothing",
@@ -91,6 +103,14 @@ const CRASHES: [(&str, Crash); 6] = [
     (
         "a_sender_killed_while_the_receiver_answers_doubles_nothing",
         crashing::a_sender_killed_while_the_receiver_answers_doubles_nothing,
+    ),
+    (
+        "a_receiver_killed_at_any_step_takes_each_event_once",
+        taking::a_receiver_killed_at_any_step_takes_each_event_once,
+    ),
+    (
+        "hostile_requests_grow_neither_memory_nor_what_is_kept",
+        flooding::hostile_requests_grow_neither_memory_nor_what_is_kept,
     ),
     (
         "a_notifier_killed_at_any_step_tells_everybody_once",
@@ -117,6 +137,8 @@ pub(crate) use pure;
 fn main() -> ExitCode {
     if let Some(code) = killing::play_role()
         .or_else(crashing::play_role)
+        .or_else(taking::play_role)
+        .or_else(flooding::play_role)
         .or_else(dying::play_role)
         .or_else(cleaning::play_role)
         .or_else(worker_processes::play_role)
@@ -124,12 +146,23 @@ fn main() -> ExitCode {
         return code;
     }
     let arguments = Arguments::from_args();
-    let pure = [signing::PURE, verifying::PURE, sealing::PURE, cleaning::PURE].concat();
+    let pure = [
+        signing::PURE,
+        verifying::PURE,
+        sealing::PURE,
+        cleaning::PURE,
+        encoding::PURE,
+        moving::PURE,
+    ]
+    .concat();
     let pure = pure.into_iter().map(|(name, test)| Trial::test(format!("pure::{name}"), test));
     let mut all: Vec<Trial> = pure.collect();
     all.extend(trials(
         &[
             receiving::STORIES,
+            taking::STORIES,
+            watching::STORIES,
+            keeping_rows::STORIES,
             sending::STORIES,
             guarding::STORIES,
             keeping::STORIES,

@@ -23,7 +23,7 @@ use std::process::{Child, Command};
 
 use clap::Parser;
 use leasehold::CancellationToken;
-use leasehold::http::ApiKeys;
+use leasehold::http::{ApiKeys, Server};
 use leasehold::{Actor, Scope};
 
 use service::{Failed, Settings, api, work};
@@ -125,9 +125,7 @@ async fn main() -> Result<(), Failed> {
     let router = api(store.clone(), &arguments.settings())?;
     let listener = tokio::net::TcpListener::bind(arguments.listen).await?;
     println!("listening on {}", listener.local_addr()?);
-    let closing = shutdown.clone();
-    let serving = axum::serve(listener, router)
-        .with_graceful_shutdown(async move { closing.cancelled().await });
+    let serving = Server::new().serve(listener, router, shutdown.clone());
     let working = async {
         match arguments.workers {
             0 => work(store, &arguments.settings(), shutdown.clone()).await,
@@ -137,7 +135,7 @@ async fn main() -> Result<(), Failed> {
             }
         }
     };
-    let (served, worked) = tokio::join!(serving.into_future(), working);
+    let (served, worked) = tokio::join!(serving, working);
     served?;
     worked
 }

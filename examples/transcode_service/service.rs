@@ -57,7 +57,7 @@ impl Settings {
     fn credentials(&self, store: Arc<dyn Store>) -> Result<Credentials, Failed> {
         let vault = Vault::new(store.clone(), Arc::new(self.keys()?));
         let begun = Credentials::builder(store, vault, self.signer()?);
-        Ok(begun.targets(self.targets()).build()?)
+        Ok(begun.way_out(self.targets()).build()?)
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) async fn work(
     settings: &Settings,
     shutdown: CancellationToken,
 ) -> Result<(), Failed> {
-    let mut storage = Storage::builder().targets(settings.targets());
+    let mut storage = Storage::builder().way_out(settings.targets());
     if let Some(local) = &settings.local {
         storage = storage.local(local);
     }
@@ -104,7 +104,7 @@ pub(crate) async fn work(
         .build();
     let sink = WebhookSink::builder(store.clone(), settings.signer()?)
         .route(ByJob::new(store.clone(), "status_webhook_url"))
-        .targets(settings.targets())
+        .way_out(settings.targets())
         .build()?;
     let relay = Relay::new(store, sink).topics([Topic::new("transcode")?]);
     let (worked, relayed) = tokio::join!(worker.run(shutdown.clone()), relay.run(shutdown));

@@ -1,6 +1,8 @@
 //! Owns a job's way through the stages: fetching, processing, uploading; and what happens when storage
 //! refuses the credentials on the way. Knows no HTTP and no engine.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,8 +101,8 @@ pub(crate) async fn transcode(
 async fn encode(workspace: &Workspace, size: u64) -> Result<u64, HandlerError> {
     let (source, output) = (workspace.path("in.wav")?, workspace.output("out.flac", size)?);
     let encoded = tokio::task::spawn_blocking(move || {
-        let mut output = output;
-        flac::encode(&source, &mut output).map(|()| output.size())
+        let (source, mut output) = (BufReader::new(File::open(source)?), output);
+        flac::encode(source, &mut output).map(|()| output.size())
     });
     let encoded =
         encoded.await.map_err(|error| Failure::new(FailureCode::Panic, error.to_string()))?;

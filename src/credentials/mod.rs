@@ -16,14 +16,14 @@ use leasehold_core::retry::random_unit;
 use leasehold_core::{Error, Failure, FailureCode, JobId, Json, Result, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use crate::vault::{Binding, Places, SecretSlice, Vault, VaultError};
-use crate::webhook::client::{Answer, BODY_BYTES_MAX, Client, certificates};
-use crate::webhook::target::{Resolver, System};
-use crate::webhook::{Resolve, Signer, Targets};
+use crate::webhook::client::{Answer, BODY_BYTES_MAX, Client};
+use crate::webhook::{Signer, Targets, WayOut};
 use flight::Entry;
 
+/// How long a call may take, up to the answer's head.
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The vault's field.
 const FIELD: &str = "storage_creds";
 /// How often a change is tried anew because another came first.
@@ -55,8 +55,7 @@ pub enum Refreshed {
 ///
 /// | What | Unless set |
 /// |---|---|
-/// | [`targets`](CredentialsBuilder::targets) | `https`, public addresses |
-/// | [`timeout`](CredentialsBuilder::timeout) | 10 s for the call |
+/// | [`way_out`](CredentialsBuilder::way_out) | `https`, public addresses; 10 s for the call |
 /// | [`patience`](CredentialsBuilder::patience) | 2 s for credentials that come by a call of their own |
 /// | [`budget`](CredentialsBuilder::budget) | 5 calls without new credentials, a job |
 #[derive(Debug)]
@@ -64,42 +63,16 @@ pub struct CredentialsBuilder {
     store: Arc<dyn Store>,
     vault: Vault,
     signer: Signer,
-    targets: Targets,
-    resolver: Resolver,
-    trusted: Vec<CertificateDer<'static>>,
-    timeout: Duration,
+    way: WayOut,
     patience: Duration,
     budget: u32,
 }
 
 impl CredentialsBuilder {
-    /// Sets where refresh calls may go.
+    /// Sets how requesters are reached: by [`Targets`], or by a [`WayOut`].
     #[must_use]
-    pub fn targets(mut self, targets: Targets) -> Self {
-        self.targets = targets;
-        self
-    }
-
-    /// Sets how names are looked up.
-    #[must_use]
-    pub fn resolver(mut self, resolver: impl Resolve) -> Self {
-        self.resolver = Arc::new(resolver);
-        self
-    }
-
-    /// Trusts certificates besides the machine's, given as PEM.
-    ///
-    /// # Errors
-    /// `Invalid` for a text without certificates.
-    pub fn trust(mut self, pem: &[u8]) -> Result<Self> {
-        self.trusted.extend(certificates(pem)?);
-        Ok(self)
-    }
-
-    /// Sets how long the call may take.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+    pub fn way_out(mut self, way: impl Into<WayOut>) -> Self {
+        self.way = way.into();
         self
     }
 
@@ -122,14 +95,13 @@ impl CredentialsBuilder {
     /// # Errors
     /// `Invalid` for a certificate that cannot be trusted.
     pub fn build(self) -> Result<Credentials> {
-        let (targets, timeout) = (self.targets.clone(), self.timeout);
         Ok(Credentials {
             store: self.store,
             vault: self.vault,
             signer: self.signer,
-            targets: self.targets,
-            client: Client::new(targets, self.resolver, self.trusted, timeout)?,
-            flight: timeout + self.patience + Duration::from_secs(5),
+            targets: self.way.targets().clone(),
+            client: Client::new(&self.way, TIMEOUT)?,
+            flight: self.way.timeout_or(TIMEOUT) + self.patience + Duration::from_secs(5),
             patience: self.patience,
             budget: self.budget,
         })
@@ -175,10 +147,7 @@ impl Credentials {
             store,
             vault,
             signer,
-            targets: Targets::public(),
-            resolver: Arc::new(System),
-            trusted: Vec::new(),
-            timeout: Duration::from_secs(10),
+            way: WayOut::default(),
             patience: Duration::from_secs(2),
             budget: 5,
         }

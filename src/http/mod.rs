@@ -1,5 +1,5 @@
 //! Owns the HTTP API that a service mounts in its own axum router: jobs are enqueued and looked at by
-//! requesters with API keys. Runs no job, and brings no server.
+//! requesters with API keys. Runs no job; [`Server`] can carry it, and so can any other of axum.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -24,6 +24,7 @@ mod credentials;
 mod enqueue;
 mod openapi;
 mod problem;
+mod serve;
 mod status;
 
 use std::collections::BTreeMap;
@@ -47,6 +48,7 @@ use api_key::Caller;
 pub use api_key::{ApiKeyInfo, ApiKeyPage, ApiKeys, NewApiKey};
 use problem::Problem;
 use serde::Serialize;
+pub use serve::Server;
 
 /// Says what is wrong with a payload, for its sender.
 type Check = Arc<dyn Fn(&Json) -> Result<(), String> + Send + Sync>;

@@ -10,9 +10,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
-use super::label::Queues;
-use crate::circuit::CircuitBreakers;
-use crate::observe::Leased;
+use super::label::{self, Queues};
+use crate::circuit::{Circuit, CircuitBreakers};
+use crate::observe::{Alert, Leased};
 
 pub(super) type Labels<const N: usize> = [(&'static str, String); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
@@ -44,6 +44,8 @@ pub(super) struct Families {
     pub(super) lost: Counters<1>,
     pub(super) refused: Counters<2>,
     pub(super) deliveries: Counters<1>,
+    pub(super) alerts: Counters<1>,
+    pub(super) endpoints: Family<Labels<1>, Gauge>,
     length: Levels<1>,
     oldest: Levels<1>,
     jobs: Levels<2>,
@@ -114,6 +116,12 @@ impl Families {
                 "Writes refused because their claim no longer owned the row",
             ),
             deliveries: all.counters("leasehold_deliveries", "Deliveries of the outbox that ended"),
+            alerts: all.counters("leasehold_alerts", "What a person must hear of, by what it is"),
+            endpoints: all.add(
+                Family::default(),
+                "leasehold_webhook_endpoints",
+                "Endpoints that this process sends to, by the state of their breaker",
+            ),
             length: all.levels("queue_length", "Jobs that wait and are due"),
             oldest: all.levels(
                 "leasehold_oldest_ready_age_seconds",
@@ -159,6 +167,13 @@ impl Families {
                 let [queue] = queue.clone();
                 drop(self.failed.get_or_create(&[queue, ("reason", class.id().to_owned())]));
             }
+        }
+        for alert in Alert::ALL {
+            drop(self.alerts.get_or_create(&[("alert", alert.id().to_owned())]));
+        }
+        for state in [Circuit::Closed, Circuit::HalfOpen, Circuit::Open] {
+            let state = label::circuit(state).to_owned();
+            drop(self.endpoints.get_or_create(&[("state", state)]));
         }
         for leased in ["job", "event"] {
             drop(self.lost.get_or_create(&[("leased", leased.to_owned())]));

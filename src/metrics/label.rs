@@ -3,6 +3,8 @@
 
 use leasehold_core::{LostReason, QueueName, State};
 
+use crate::circuit::Circuit;
+
 /// The most values of a label.
 pub(super) const VALUES_MAX: usize = 50;
 /// What every queue outside the list is counted under.
@@ -48,6 +50,15 @@ pub(super) fn lost(reason: Option<LostReason>) -> &'static str {
         Some(LostReason::Gone) => "gone",
         Some(LostReason::EpochRaised) => "epoch_raised",
         _ => OTHER,
+    }
+}
+
+/// Where the breaker of an endpoint stands.
+pub(super) fn circuit(state: Circuit) -> &'static str {
+    match state {
+        Circuit::Closed => "closed",
+        Circuit::HalfOpen => "half_open",
+        Circuit::Open => "open",
     }
 }
 

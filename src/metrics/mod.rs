@@ -14,10 +14,10 @@ use leasehold_core::{ClaimedJob, Error, QueueName, Reclaimed, State, Stats, Stor
 use prometheus_client::encoding::prometheus_text;
 use tokio_util::sync::CancellationToken;
 
-use crate::circuit::CircuitBreakers;
+use crate::circuit::{Circuit, CircuitBreakers};
 use crate::clock;
 use crate::maintenance::skew;
-use crate::observe::{Ended, Leased, Observer};
+use crate::observe::{Alert, Ended, Leased, Observer};
 
 use family::Families;
 use label::Queues;
@@ -141,6 +141,9 @@ impl Observer for Metrics {
             let burnt = f64::from(end.attempt) / f64::from(end.max_attempts.max(1));
             all.burnt.get_or_create(&self.queue(&end.queue)).observe(burnt);
         }
+        if end.failure.is_some_and(|class| class.raises_alert()) {
+            self.alerted(Alert::Job);
+        }
         let landed = match (end.place.state(), end.failure) {
             (State::Succeeded, _) => &all.completed,
             (State::Waiting, Some(_)) => &all.retried,
@@ -163,6 +166,20 @@ impl Observer for Metrics {
         let reason = label::lost(error.lost_reason()).to_owned();
         let labels = [("write", write.to_owned()), ("reason", reason)];
         self.families.refused.get_or_create(&labels).inc();
+    }
+
+    fn alerted(&self, alert: Alert) {
+        self.families.alerts.get_or_create(&[("alert", alert.id().to_owned())]).inc();
+    }
+
+    fn endpoint_changed(&self, was: Option<Circuit>, is: Option<Circuit>) {
+        let labels = |state| [("state", label::circuit(state).to_owned())];
+        if let Some(was) = was {
+            self.families.endpoints.get_or_create(&labels(was)).dec();
+        }
+        if let Some(is) = is {
+            self.families.endpoints.get_or_create(&labels(is)).inc();
+        }
     }
 
     fn reclaimed(&self, reclaimed: &Reclaimed) {

@@ -8,11 +8,11 @@ use leasehold_core::{
 };
 use serde::Serialize;
 
-use super::alert::{self, Alarm};
 use super::provider::{Looked, Message, Question};
 use super::row::{self, Outcome, Row, RowStatus};
 use super::rows::{self, Held};
 use super::{Notification, Notifier};
+use crate::observe::Alert;
 use crate::worker::{Context, Handled, HandlerError};
 
 /// How often a row is read anew because somebody else wrote it.
@@ -127,7 +127,7 @@ impl Notifier {
                     return self.mark(held, &id, Outcome::Found).await.map(Some);
                 }
                 Ok(Looked::Absent) if doubt => {
-                    alert::raise(&*self.store, Alarm::NeverSent, &held.row).await?;
+                    self.raise(Alert::NotificationNeverSent, &held.row).await?;
                     let at = held.at();
                     held.row.clear(at);
                     // Written by the begin of the send.
@@ -212,7 +212,7 @@ impl Notifier {
             false => held.row.fail(&failure, at),
         }
         if stuck {
-            alert::raise(&*self.store, Alarm::Failed, &held.row).await?;
+            self.raise(Alert::NotificationFailed, &held.row).await?;
         }
         // Where somebody else wrote the row meanwhile, theirs stands.
         rows::write(self.store.records(), &mut held).await?;
@@ -225,7 +225,7 @@ impl Notifier {
     }
 
     async fn doubt(&self, mut held: Held) -> Result<Option<Turn>> {
-        alert::raise(&*self.store, Alarm::Doubtful, &held.row).await?;
+        self.raise(Alert::NotificationDoubtful, &held.row).await?;
         held.row.status = RowStatus::Doubtful;
         let written = rows::write(self.store.records(), &mut held).await?;
         Ok(written.then_some(Turn::Stuck))

@@ -8,13 +8,13 @@ use hyper::{Method, Uri};
 use leasehold_core::{Error, Failure, FailureCode, Result};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
-use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use super::provider::{Looked, Message, Provider, Question};
-use crate::webhook::client::{Answer, BODY_BYTES_MAX, Client, certificates};
-use crate::webhook::target::{Resolver, System};
-use crate::webhook::{Resolve, Targets};
+use crate::webhook::WayOut;
+use crate::webhook::client::{Answer, BODY_BYTES_MAX, Client};
 
+/// How long a request may take up to the answer's head.
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an answer's body is waited for.
 const BODY_WAIT: Duration = Duration::from_secs(10);
 
@@ -24,10 +24,7 @@ pub struct HttpProviderBuilder {
     send: String,
     lookup: Option<String>,
     headers: Vec<(String, SecretString)>,
-    targets: Targets,
-    resolver: Resolver,
-    timeout: Duration,
-    trusted: Vec<CertificateDer<'static>>,
+    way: WayOut,
 }
 
 impl HttpProviderBuilder {
@@ -46,34 +43,12 @@ impl HttpProviderBuilder {
         self
     }
 
-    /// Sets where the provider may be; unless set by `https`, at public addresses.
+    /// Sets how the provider is reached: by [`Targets`](crate::webhook::Targets), or by a [`WayOut`]; unless
+    /// set by `https`, at public addresses, with 10 s for a request.
     #[must_use]
-    pub fn targets(mut self, targets: Targets) -> Self {
-        self.targets = targets;
+    pub fn way_out(mut self, way: impl Into<WayOut>) -> Self {
+        self.way = way.into();
         self
-    }
-
-    /// Sets how names are looked up.
-    #[must_use]
-    pub fn resolver(mut self, resolver: impl Resolve) -> Self {
-        self.resolver = std::sync::Arc::new(resolver);
-        self
-    }
-
-    /// Sets how long a request may take up to the answer's head; 10 s unless set.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Trusts certificates besides the machine's, given as PEM.
-    ///
-    /// # Errors
-    /// `Invalid` for a text without certificates.
-    pub fn trust(mut self, pem: &[u8]) -> Result<Self> {
-        self.trusted.extend(certificates(pem)?);
-        Ok(self)
     }
 
     /// Builds the provider.
@@ -82,13 +57,13 @@ impl HttpProviderBuilder {
     /// `Invalid` for a URL that is none or not allowed, and for a certificate that cannot be trusted.
     pub fn build(self) -> Result<HttpProvider> {
         let refuse = |why: String| Error::invalid("build HTTP provider", why);
-        let Self { send, lookup, headers, targets, resolver, timeout, trusted } = self;
+        let Self { send, lookup, headers, way } = self;
         let sample = lookup.as_ref().map(|url| url.replace("{token}", "0"));
         for url in std::iter::once(&send).chain(&sample) {
             let uri: Uri = url.parse().map_err(|_| refuse("the URL is none".to_owned()))?;
-            targets.check(&uri).map_err(|why| refuse(why.to_string()))?;
+            way.targets().check(&uri).map_err(|why| refuse(why.to_string()))?;
         }
-        let client = Client::new(targets, resolver, trusted, timeout)?;
+        let client = Client::new(&way, TIMEOUT)?;
         Ok(HttpProvider { client, send, lookup, headers })
     }
 }
@@ -120,10 +95,7 @@ impl HttpProvider {
             send: send.into(),
             lookup: None,
             headers: Vec::new(),
-            targets: Targets::public(),
-            resolver: std::sync::Arc::new(System),
-            timeout: Duration::from_secs(10),
-            trusted: Vec::new(),
+            way: WayOut::default(),
         }
     }
 

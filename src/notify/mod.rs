@@ -46,6 +46,7 @@ mod deliver;
 mod http;
 mod operate;
 mod provider;
+mod prune;
 mod reconcile;
 mod row;
 mod rows;
@@ -57,6 +58,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::{Json, NewJob, Result, Store};
+
+use crate::observe::{self, Observer};
 
 #[cfg(feature = "webhook")]
 pub use http::{HttpProvider, HttpProviderBuilder};
@@ -117,6 +120,7 @@ pub struct Notifier {
     settle: Duration,
     within: Duration,
     requeue: Option<Box<Requeue>>,
+    observer: Arc<dyn Observer>,
 }
 
 impl fmt::Debug for Notifier {
@@ -135,6 +139,7 @@ impl Notifier {
             settle: Duration::from_secs(15 * 60),
             within: Duration::from_secs(7 * 24 * 3600),
             requeue: None,
+            observer: observe::nobody(),
         }
     }
 
@@ -158,6 +163,13 @@ impl Notifier {
     #[must_use]
     pub fn requeue_as(mut self, job: impl Fn(&Row) -> NewJob + Send + Sync + 'static) -> Self {
         self.requeue = Some(Box::new(job));
+        self
+    }
+
+    /// Sets who is told of alerts; the metrics of this process, say.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = observer;
         self
     }
 

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use leasehold_core::{Actor, JobId, JobView, NewJob, Result, State, StoreExt};
 
 use super::Notifier;
-use super::alert::{self, Alarm};
 use super::provider::Looked;
 use super::row::{self, Outcome, Row, RowStatus};
 use super::rows::{self, Held};
+use crate::observe::Alert;
 
 /// How long the key of a job that sends anew is kept.
 const KEY_KEPT: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 3600);
@@ -78,7 +78,7 @@ impl Notifier {
                 Ok(())
             }
             Ok(Looked::Absent) => {
-                alert::raise(&*self.store, Alarm::NeverSent, &held.row).await?;
+                self.raise(Alert::NotificationNeverSent, &held.row).await?;
                 held.row.clear(at);
                 if !rows::write(self.store.records(), &mut held).await? {
                     return Ok(()); // somebody else looks after it
@@ -126,7 +126,7 @@ impl Notifier {
             return Ok(());
         }
         let Some(job) = self.job_for(&held.row, job) else {
-            alert::raise(&*self.store, Alarm::Orphaned, &held.row).await?;
+            self.raise(Alert::NotificationOrphaned, &held.row).await?;
             pass.done.orphaned += 1;
             return Ok(());
         };

@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use leasehold_core::{
-    Document, Error, ErrorKind, Expected, IdempotencyKey, Json, ListDocuments, Namespace,
-    PutDocument, RecordId, RecordKey, Records, Result, Timestamp,
+    DeleteDocument, Document, Error, ErrorKind, Expected, IdempotencyKey, Json, ListDocuments,
+    Namespace, PutDocument, RecordId, RecordKey, Records, Result, Timestamp,
 };
 
 use super::row::Row;
@@ -72,6 +72,15 @@ pub(super) async fn write(records: &dyn Records, held: &mut Held) -> Result<bool
         }
         Err(error) if error.kind() == ErrorKind::Conflict => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+/// Removes a row as it was read; `false` when somebody wrote it meanwhile.
+pub(super) async fn remove(records: &dyn Records, held: &Held) -> Result<bool> {
+    let delete = DeleteDocument::new(id(&held.row.key())?);
+    match records.delete(delete.expected(Expected::Version(held.version))).await {
+        Err(error) if error.kind() == ErrorKind::Conflict => Ok(false),
+        done => done,
     }
 }
 

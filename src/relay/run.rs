@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Delivery, Relay, Sink, Undelivered};
 use crate::clock;
 use crate::lane::{Held, Leases};
-use crate::observe::{Leased, tell_refused};
+use crate::observe::{Alert, Leased, tell_refused};
 
 type InHand = Leases<EventFence>;
 
@@ -245,6 +245,9 @@ impl<S: Sink> Relay<S> {
                 return tell_refused(&*self.observer, "delivery", &error);
             }
             tokio::time::sleep(PAUSE).await;
+        }
+        if settlement.verdict.failure().is_some_and(|failure| failure.raises_alert()) {
+            self.observer.alerted(Alert::Delivery);
         }
         self.observer.delivery_ended(settlement.verdict.kind());
     }

@@ -2,34 +2,31 @@
 //! credentials.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response};
-use hyper_util::client::legacy::Client as Pool;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use leasehold_core::Result;
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
     HttpResponseBody, HttpService,
 };
-use tokio_rustls::rustls::pki_types::CertificateDer;
 
-use crate::webhook::Targets;
-use crate::webhook::client::tls;
-use crate::webhook::connect::Connector;
-use crate::webhook::target::Resolver;
+use crate::webhook::WayOut;
+use crate::webhook::way::Pool;
+
+/// How long a server may be silent.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) type Body = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Sends requests over one pool of connections.
 #[derive(Clone)]
 pub(super) struct Service {
-    pool: Pool<Connector, Body>,
+    pool: Pool<Body>,
     timeout: Duration,
 }
 
@@ -52,20 +49,8 @@ impl fmt::Display for Late {
 impl std::error::Error for Late {}
 
 impl Service {
-    pub(super) fn new(
-        targets: Targets,
-        resolver: Resolver,
-        trusted: Vec<CertificateDer<'static>>,
-        timeout: Duration,
-    ) -> Result<Self> {
-        let tls = tls(trusted)?;
-        let connector = Connector { targets: Arc::new(targets), resolver, tls };
-        let pool = Pool::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(30))
-            .pool_max_idle_per_host(4)
-            .build(connector);
-        Ok(Self { pool, timeout })
+    pub(super) fn new(way: &WayOut) -> Result<Self> {
+        Ok(Self { pool: way.pool()?, timeout: way.timeout_or(TIMEOUT) })
     }
 
     /// Sends a request; the answer's head has to come in time, counted from when the body is gone where

@@ -1,28 +1,69 @@
-//! Owns what an answer of storage means for a job's attempt.
+//! Owns what an answer of storage means for a job's attempt, in words that requesters may read: no folder of
+//! this machine, no address with a signature in it.
+
+use std::error::Error as Cause;
 
 use leasehold_core::{Failure, FailureCode};
 use object_store::Error;
 
-/// A refusal may be mended by new credentials; what is not there, or asked for wrongly, by nothing.
-pub(super) fn failure_of(error: &Error) -> Failure {
-    let code = match error {
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
-            FailureCode::CredentialsExpired
+use super::Place;
+use super::client::Late;
+use crate::webhook::connect::Unresolved;
+use crate::webhook::target::Blocked;
+
+/// A refusal may be mended by new credentials where the place takes any; what is not there, or asked for
+/// wrongly, by nothing.
+pub(super) fn failure_of(error: &Error, place: &Place) -> Failure {
+    match error {
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => refusal(place),
+        Error::NotFound { .. } => Failure::new(FailureCode::NotFound, "there is no such object"),
+        Error::InvalidPath { .. } => {
+            Failure::new(FailureCode::PayloadInvalid, "the place's path is none")
         }
-        Error::NotFound { .. } => FailureCode::NotFound,
-        Error::InvalidPath { .. } | Error::UnknownConfigurationKey { .. } => {
-            FailureCode::PayloadInvalid
+        Error::UnknownConfigurationKey { .. } => {
+            Failure::new(FailureCode::PayloadInvalid, "the place is of no known form")
         }
-        Error::NotSupported { .. } | Error::NotImplemented { .. } => FailureCode::ConfigInvalid,
-        _ => FailureCode::UpstreamUnavailable,
+        Error::NotSupported { .. } | Error::NotImplemented { .. } => {
+            Failure::new(FailureCode::ConfigInvalid, "this storage does not offer that")
+        }
+        _ => broken(error, FailureCode::UpstreamUnavailable),
+    }
+}
+
+/// What a refusal means, by whether there are credentials to renew.
+fn refusal(place: &Place) -> Failure {
+    let (code, why) = match place {
+        Place::Local { .. } => (FailureCode::ConfigInvalid, "the service may not use that file"),
+        Place::Http { .. } => (FailureCode::AuthDenied, "storage asks for credentials"),
+        Place::S3 { .. } | Place::Signed { .. } => {
+            (FailureCode::CredentialsExpired, "storage refuses the credentials")
+        }
     };
-    Failure::new(code, error.to_string())
+    Failure::new(code, why)
+}
+
+/// What lies at the bottom of an error: its own words name no path and no address, those above it may.
+pub(super) fn broken(error: &(dyn Cause + 'static), unless_known: FailureCode) -> Failure {
+    let (mut code, mut last) = (unless_known, error);
+    loop {
+        if last.is::<Blocked>() {
+            code = FailureCode::PolicyRejected;
+        } else if last.is::<Unresolved>() {
+            code = FailureCode::DnsFailed;
+        } else if last.is::<Late>() {
+            code = FailureCode::NetworkTimeout;
+        }
+        match last.source() {
+            Some(inner) => last = inner,
+            None => return Failure::new(code, last.to_string()),
+        }
+    }
 }
 
 /// The same by an HTTP status.
-pub(super) fn failure_of_status(status: u16) -> Failure {
+pub(super) fn failure_of_status(status: u16, place: &Place) -> Failure {
     match status {
-        401 | 403 => Failure::new(FailureCode::CredentialsExpired, format!("status {status}")),
+        401 | 403 => refusal(place),
         _ => Failure::from_http_status(status),
     }
 }

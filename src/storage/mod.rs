@@ -6,29 +6,24 @@
 
 mod client;
 mod failure;
+mod local;
 mod signed;
 
 use std::fmt;
 use std::io::Write as _;
 use std::path::{Path as FilePath, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt;
 use leasehold_core::{Error, Failure, FailureCode, Result};
 use object_store::aws::AmazonS3Builder;
 use object_store::http::HttpBuilder;
-use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, RetryConfig, WriteMultipart};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use tokio::io::AsyncReadExt;
-use tokio_rustls::rustls::pki_types::CertificateDer;
 
-use crate::webhook::client::certificates;
-use crate::webhook::target::{Resolver, System};
-use crate::webhook::{Resolve, Targets};
+use crate::webhook::WayOut;
 use crate::workspace::{self, Bounded};
 use client::Service;
 use failure::failure_of;
@@ -46,7 +41,7 @@ type Opened = Result<(Box<dyn ObjectStore>, Path), Box<Failure>>;
 #[serde(tag = "at", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Place {
-    /// Below the folder that the service allows.
+    /// Below the folder that the service allows: a regular file, and no symbolic link on the way to it.
     Local {
         /// From that folder, with `/` between parts.
         path: String,
@@ -135,7 +130,6 @@ impl Access {
 pub struct Storage {
     root: Option<PathBuf>,
     service: Service,
-    timeout: Duration,
     http: bool,
 }
 
@@ -143,10 +137,7 @@ pub struct Storage {
 #[derive(Debug)]
 pub struct StorageBuilder {
     root: Option<PathBuf>,
-    targets: Targets,
-    resolver: Resolver,
-    trusted: Vec<CertificateDer<'static>>,
-    timeout: Duration,
+    way: WayOut,
 }
 
 impl StorageBuilder {
@@ -157,33 +148,11 @@ impl StorageBuilder {
         self
     }
 
-    /// Sets where servers may be.
+    /// Sets how servers are reached: by [`Targets`](crate::webhook::Targets), or by a [`WayOut`]; 30 s unless
+    /// set.
     #[must_use]
-    pub fn targets(mut self, targets: Targets) -> Self {
-        self.targets = targets;
-        self
-    }
-
-    /// Sets how names are looked up.
-    #[must_use]
-    pub fn resolver(mut self, resolver: impl Resolve) -> Self {
-        self.resolver = Arc::new(resolver);
-        self
-    }
-
-    /// Trusts certificates besides the machine's, given as PEM.
-    ///
-    /// # Errors
-    /// `Invalid` for a text without certificates.
-    pub fn trust(mut self, pem: &[u8]) -> Result<Self> {
-        self.trusted.extend(certificates(pem)?);
-        Ok(self)
-    }
-
-    /// Sets how long a server may be silent; 30 s unless set.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+    pub fn way_out(mut self, way: impl Into<WayOut>) -> Self {
+        self.way = way.into();
         self
     }
 
@@ -192,23 +161,15 @@ impl StorageBuilder {
     /// # Errors
     /// `Invalid` for a certificate that cannot be trusted.
     pub fn build(self) -> Result<Storage> {
-        let Self { root, targets, resolver, trusted, timeout } = self;
-        let http = targets.allows_http();
-        let service = Service::new(targets, resolver, trusted, timeout)?;
-        Ok(Storage { root, service, timeout, http })
+        let http = self.way.targets().allows_http();
+        Ok(Storage { root: self.root, service: Service::new(&self.way)?, http })
     }
 }
 
 impl Storage {
     /// Begins a storage.
     pub fn builder() -> StorageBuilder {
-        StorageBuilder {
-            root: None,
-            targets: Targets::public(),
-            resolver: Arc::new(System),
-            trusted: Vec::new(),
-            timeout: Duration::from_secs(30),
-        }
+        StorageBuilder { root: None, way: WayOut::default() }
     }
 
     /// Reads an object into a file of a workspace, no more than that takes; how large it is.
@@ -223,14 +184,14 @@ impl Storage {
     ) -> Result<u64, Failure> {
         if let Place::Signed { name } = from {
             let url = url(access, name).map_err(|failure| *failure)?;
-            return self.service.get(&url, into).await;
+            return self.service.get((&url, from), into).await;
         }
         let (store, path) = self.open(from, access).map_err(|failure| *failure)?;
-        let found = store.get(&path).await.map_err(|error| failure_of(&error))?;
+        let found = store.get(&path).await.map_err(|error| failure_of(&error, from))?;
         into.admit(found.meta.size).map_err(|error| workspace::failure(&error))?;
         let mut pieces = found.into_stream();
         while let Some(piece) = pieces.next().await {
-            let piece = piece.map_err(|error| failure_of(&error))?;
+            let piece = piece.map_err(|error| failure_of(&error, from))?;
             into.write_all(&piece).map_err(|error| workspace::failure(&error))?;
         }
         Ok(into.size())
@@ -244,25 +205,31 @@ impl Storage {
         let broken = |error: std::io::Error| workspace::failure(&error);
         if let Place::Signed { name } = to {
             let url = url(access, name).map_err(|failure| *failure)?;
-            return self.service.put(file, &url).await;
+            return self.service.put(file, (&url, to)).await;
         }
         let (store, path) = self.open(to, access).map_err(|failure| *failure)?;
-        let mut file = tokio::fs::File::open(file).await.map_err(broken)?;
+        let name = file;
+        let mut file = tokio::fs::File::open(name).await.map_err(broken)?;
         let size = file.metadata().await.map_err(broken)?.len();
         if size <= PART as u64 {
             let mut whole = Vec::new();
             file.read_to_end(&mut whole).await.map_err(broken)?;
             let put = store.put(&path, whole.into()).await;
-            return put.map(|_| ()).map_err(|error| failure_of(&error));
+            return put.map(|_| ()).map_err(|error| failure_of(&error, to));
         }
-        let begun = store.put_multipart(&path).await.map_err(|error| failure_of(&error))?;
+        if let Place::Http { base, .. } = to {
+            // Plain HTTP knows no parts: one request, whose body is read as it is sent.
+            let url = below(base, &path).map_err(|failure| *failure)?;
+            return self.service.put(name, (&url, to)).await;
+        }
+        let begun = store.put_multipart(&path).await.map_err(|error| failure_of(&error, to))?;
         let mut upload = WriteMultipart::new_with_chunk_size(begun, PART);
         let mut piece = vec![0; 256 * 1024];
         loop {
             let sent = upload.wait_for_capacity(PARTS).await;
             let read = match sent {
                 Ok(()) => file.read(&mut piece).await.map_err(broken),
-                Err(error) => Err(failure_of(&error)),
+                Err(error) => Err(failure_of(&error, to)),
             };
             match read {
                 Ok(0) => break,
@@ -273,24 +240,24 @@ impl Storage {
                 }
             }
         }
-        upload.finish().await.map(|_| ()).map_err(|error| failure_of(&error))
+        upload.finish().await.map(|_| ()).map_err(|error| failure_of(&error, to))
     }
 
     fn open(&self, place: &Place, access: &Access) -> Opened {
         let refuse = |why: &str| Box::new(Failure::new(FailureCode::PayloadInvalid, why));
         let path = |text: &str| Path::parse(text).map_err(|_| refuse("the place's path is none"));
-        let broken = |error: object_store::Error| Box::new(failure_of(&error));
+        let broken = |error: object_store::Error| Box::new(failure_of(&error, place));
         // Attempts are the job's; the client makes none of its own.
         let once = RetryConfig { max_retries: 0, ..RetryConfig::default() };
-        let options = ClientOptions::new().with_allow_http(self.http).with_timeout(self.timeout);
+        let options =
+            ClientOptions::new().with_allow_http(self.http).with_timeout(self.service.timeout());
         match place {
             Place::Local { path: text } => {
-                let root =
-                    self.root.as_ref().ok_or_else(|| refuse("no local folder is allowed"))?;
-                let store = LocalFileSystem::new_with_prefix(root).map_err(broken)?;
-                Ok((Box::new(store), path(text)?))
+                let path = path(text)?;
+                Ok((Box::new(local::open(self.root.as_deref(), place, &path)?), path))
             }
             Place::Http { base, path: text } => {
+                let base = base.trim_end_matches('/'); // or there would be two
                 let store = HttpBuilder::new().with_url(base).with_client_options(options);
                 let store = store.with_retry(once).with_http_connector(self.service.clone());
                 Ok((Box::new(store.build().map_err(broken)?), path(text)?))
@@ -327,4 +294,25 @@ fn url(access: &Access, name: &str) -> Result<hyper::Uri, Box<Failure>> {
     let url = access.urls.get(name);
     let url = url.ok_or_else(|| refuse(format!("the credentials hold no URL {name:?}")))?;
     url.text().parse().map_err(|_| refuse(format!("the URL {name:?} is none")))
+}
+
+/// The URL of a path below a server's.
+fn below(base: &str, path: &Path) -> Result<hyper::Uri, Box<Failure>> {
+    let refuse = || Box::new(Failure::new(FailureCode::PayloadInvalid, "the place's base is none"));
+    if base.contains(['?', '#']) {
+        return Err(refuse());
+    }
+    let mut url = base.trim_end_matches('/').to_owned();
+    for part in path.parts() {
+        url.push('/');
+        for byte in part.as_ref().bytes() {
+            match byte {
+                byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                    url.push(char::from(byte));
+                }
+                byte => url.push_str(&format!("%{byte:02X}")),
+            }
+        }
+    }
+    url.parse().map_err(|_| refuse())
 }

@@ -1,4 +1,5 @@
-//! Owns reading and writing by URLs that carry their own signature: one request each, in pieces.
+//! Owns reading and writing by one request to a URL, in pieces: URLs that carry their own signature, and
+//! large files over plain HTTP.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,25 +12,30 @@ use hyper::{Request, Uri};
 use leasehold_core::{Failure, FailureCode, Result};
 use tokio::io::AsyncReadExt;
 
+use super::Place;
 use super::client::{Body, Service};
-use super::failure::failure_of_status;
+use super::failure::{broken, failure_of_status};
 use crate::workspace::{self, Bounded};
 
 /// How much of a file is read at once, in bytes.
 const PIECE: usize = 256 * 1024;
 
-fn network(error: &dyn std::error::Error) -> Failure {
-    Failure::new(FailureCode::ConnectionReset, error.to_string())
+fn network(error: &(dyn std::error::Error + 'static)) -> Failure {
+    broken(error, FailureCode::ConnectionReset)
 }
 
 impl Service {
-    pub(super) async fn get(&self, url: &Uri, into: &mut Bounded) -> Result<u64, Failure> {
+    pub(super) async fn get(
+        &self,
+        (url, place): (&Uri, &Place),
+        into: &mut Bounded,
+    ) -> Result<u64, Failure> {
         let request =
             Request::get(url).body(Empty::new().map_err(|never| match never {}).boxed_unsync());
         let request = request.map_err(|error| network(&error))?;
         let response = self.send(request).await.map_err(|error| network(&error))?;
         if !response.status().is_success() {
-            return Err(failure_of_status(response.status().as_u16()));
+            return Err(failure_of_status(response.status().as_u16(), place));
         }
         let told = response.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         if let Some(size) = told.and_then(|text| text.parse().ok()) {
@@ -46,10 +52,14 @@ impl Service {
         }
     }
 
-    pub(super) async fn put(&self, file: &Path, url: &Uri) -> Result<(), Failure> {
-        let broken = |error: std::io::Error| workspace::failure(&error);
-        let file = tokio::fs::File::open(file).await.map_err(broken)?;
-        let size = file.metadata().await.map_err(broken)?.len();
+    pub(super) async fn put(
+        &self,
+        file: &Path,
+        (url, place): (&Uri, &Place),
+    ) -> Result<(), Failure> {
+        let unread = |error: std::io::Error| workspace::failure(&error);
+        let file = tokio::fs::File::open(file).await.map_err(unread)?;
+        let size = file.metadata().await.map_err(unread)?.len();
         let pieces = stream::try_unfold(file, |mut file| async move {
             let mut piece = vec![0; PIECE];
             let count = file.read(&mut piece).await?;
@@ -63,7 +73,7 @@ impl Service {
         let response = self.send(request).await.map_err(|error| network(&error))?;
         match response.status().is_success() {
             true => Ok(()),
-            false => Err(failure_of_status(response.status().as_u16())),
+            false => Err(failure_of_status(response.status().as_u16(), place)),
         }
     }
 }

@@ -2,31 +2,23 @@
 //! than its status, its `Retry-After` and the beginning of its body. Knows nothing of what is asked.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::RETRY_AFTER;
 use hyper::{Method, Request, Response, Uri};
-use hyper_util::client::legacy::Client as Pool;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use leasehold_core::failure::retry_after;
-use leasehold_core::{Error, Failure, FailureCode, Result};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
+use leasehold_core::{Failure, FailureCode, Result};
 
-use super::connect::{Connector, Unresolved};
-use super::target::{Blocked, Resolver, Targets};
+use super::connect::Unresolved;
+use super::target::Blocked;
+use super::way::{Pool, WayOut};
 
 /// How much of an answer's body is read and kept, in bytes.
 const EXCERPT_BYTES_MAX: usize = 1024;
 /// How long the beginning of a body is waited for; the status has decided by then.
 const EXCERPT_WAIT: Duration = Duration::from_secs(1);
-/// The most that an answer's head may take, in bytes.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// What an endpoint answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +31,7 @@ pub(crate) struct Answer {
 /// Sends requests over one pool of connections.
 #[derive(Clone)]
 pub(crate) struct Client {
-    pool: Pool<Connector, Full<Bytes>>,
+    pool: Pool<Full<Bytes>>,
     timeout: Duration,
 }
 
@@ -53,55 +45,10 @@ impl fmt::Debug for Client {
 #[cfg(any(feature = "notify", feature = "credentials"))]
 pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// Certificates given as PEM.
-pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
-    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let refuse = |why: &str| Error::invalid("build client", why);
-    let read = read.map_err(|error| refuse("no PEM text").with_source(error))?;
-    match read.is_empty() {
-        true => Err(refuse("the text holds no certificate")),
-        false => Ok(read),
-    }
-}
-
-/// What a client trusts: the machine's certificates, and some more.
-pub(crate) fn tls(trusted: Vec<CertificateDer<'static>>) -> Result<TlsConnector> {
-    let mut roots = RootCertStore::empty();
-    let (added, ignored) =
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if added == 0 || ignored > 0 {
-        tracing::info!(added, ignored, "certificates of the machine");
-    }
-    for trusted in trusted {
-        roots.add(trusted).map_err(|error| {
-            Error::invalid("build client", "no root certificate").with_source(error)
-        })?;
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Error::invalid("build client", "no TLS").with_source(error))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
-}
-
 impl Client {
-    pub(crate) fn new(
-        targets: Targets,
-        resolver: Resolver,
-        trusted: Vec<CertificateDer<'static>>,
-        timeout: Duration,
-    ) -> Result<Self> {
-        let tls = tls(trusted)?;
-        let connector = Connector { targets: Arc::new(targets), resolver, tls };
-        let pool = Pool::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(30))
-            .pool_max_idle_per_host(2)
-            .retry_canceled_requests(false)
-            .http1_max_buf_size(HEAD_BYTES_MAX)
-            .build(connector);
-        Ok(Self { pool, timeout })
+    /// A client that goes out this way, and waits so long unless it says otherwise.
+    pub(crate) fn new(way: &WayOut, timeout: Duration) -> Result<Self> {
+        Ok(Self { pool: way.pool()?, timeout: way.timeout_or(timeout) })
     }
 
     /// Posts a body, and reads the beginning of the answer's; whatever status comes is an answer.

@@ -9,23 +9,31 @@ use leasehold_core::retry::random_unit;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::breaker::{Breaker, BreakerPolicy, Leave};
+use crate::circuit::Circuit;
 use crate::clock;
+use crate::observe::Observer;
 
 /// For how long an event may wait in its slot of the relay.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// The longest that an event goes back for because others are before it.
 const TURN_MAX: Duration = Duration::from_secs(60);
 
+/// How many endpoints are remembered before those are let go that nothing is known against.
+const DOORS_MAX: usize = 10_000;
+
 /// The doors to all endpoints.
 #[derive(Debug)]
 pub(super) struct Gates {
     concurrency: usize,
     policy: BreakerPolicy,
+    observer: Arc<dyn Observer>,
     doors: Mutex<HashMap<String, Arc<Door>>>,
 }
 
 #[derive(Debug)]
 struct Door {
+    name: String,
+    observer: Arc<dyn Observer>,
     concurrency: u32,
     slots: Arc<Semaphore>,
     state: Mutex<State>,
@@ -34,6 +42,8 @@ struct Door {
 #[derive(Debug)]
 struct State {
     breaker: Breaker,
+    /// What the observer was told of the breaker.
+    told: Circuit,
     /// How long a request takes, lately.
     latency: Duration,
     /// When the requests on their way began, by number.
@@ -59,17 +69,25 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Gates {
-    pub(super) fn new(concurrency: usize, policy: BreakerPolicy) -> Self {
-        Self { concurrency, policy, doors: Mutex::default() }
+    pub(super) fn new(
+        concurrency: usize,
+        policy: BreakerPolicy,
+        observer: Arc<dyn Observer>,
+    ) -> Self {
+        Self { concurrency, policy, observer, doors: Mutex::default() }
     }
 
     fn door(&self, name: &str) -> Arc<Door> {
         let fresh = || {
+            self.observer.endpoint_changed(None, Some(Circuit::Closed));
             Arc::new(Door {
+                name: name.to_owned(),
+                observer: self.observer.clone(),
                 concurrency: u32::try_from(self.concurrency).unwrap_or(u32::MAX),
                 slots: Arc::new(Semaphore::new(self.concurrency)),
                 state: Mutex::new(State {
                     breaker: Breaker::new(self.policy),
+                    told: Circuit::Closed,
                     latency: Duration::ZERO,
                     begun: BTreeMap::new(),
                     number: 0,
@@ -77,7 +95,12 @@ impl Gates {
                 }),
             })
         };
-        Arc::clone(lock(&self.doors).entry(name.to_owned()).or_insert_with(fresh))
+        let mut doors = lock(&self.doors);
+        if doors.len() >= DOORS_MAX && !doors.contains_key(name) {
+            // In nobody's hand, and closed: a new one in its place would know as much.
+            doors.retain(|_, door| Arc::strong_count(door) > 1 || !lock(&door.state).is_plain());
+        }
+        Arc::clone(doors.entry(name.to_owned()).or_insert_with(fresh))
     }
 
     /// Asks for leave; else how long the event has to wait.
@@ -91,6 +114,7 @@ impl Gates {
         let mut state = lock(&door.state);
         // Not all at the very end of the wait.
         let leave = state.breaker.ask(begun);
+        door.tell(&mut state);
         let leave = leave.map_err(|wait| wait.mul_f64(1.0 + random_unit() / 4.0))?;
         state.number += 1;
         let number = state.number;
@@ -100,7 +124,35 @@ impl Gates {
     }
 }
 
+impl State {
+    /// Whether nothing is known against the endpoint, and nothing is on its way to it.
+    fn is_plain(&self) -> bool {
+        self.breaker.is_closed() && self.begun.is_empty()
+    }
+}
+
+/// An endpoint that is let go counts no more.
+impl Drop for Door {
+    fn drop(&mut self) {
+        let told = lock(&self.state).told;
+        self.observer.endpoint_changed(Some(told), None);
+    }
+}
+
 impl Door {
+    /// Tells of a breaker that has changed.
+    fn tell(&self, state: &mut State) {
+        let is = Circuit::of(&state.breaker);
+        if is == state.told {
+            return;
+        }
+        if is == Circuit::Open {
+            tracing::warn!(endpoint = self.name, "endpoint fails, and is left alone for a while");
+        }
+        self.observer.endpoint_changed(Some(state.told), Some(is));
+        state.told = is;
+    }
+
     /// Waits for a slot that will be free in a moment, or tells when the event's turn will be.
     async fn wait(&self) -> Result<OwnedSemaphorePermit, Duration> {
         let wait = self.turn(clock::now());
@@ -133,6 +185,7 @@ impl Pass {
         state.begun.remove(&self.number);
         state.latency = (state.latency * 3 + took) / 4;
         state.breaker.learn(now, self.leave, is_failure);
+        self.door.tell(&mut state);
         drop(state);
         self.is_done = true;
         took
@@ -146,6 +199,7 @@ impl Drop for Pass {
             let mut state = lock(&self.door.state);
             state.begun.remove(&self.number);
             state.breaker.forget(clock::now(), self.leave);
+            self.door.tell(&mut state);
         }
     }
 }

@@ -24,6 +24,7 @@ mod sign;
 mod sink;
 pub(crate) mod target;
 mod verify;
+pub(crate) mod way;
 
 use leasehold_core::{NewJob, Records, Result};
 
@@ -39,6 +40,7 @@ pub use sign::Signer;
 pub use sink::{ByTopic, Route, SignFor, SinkBuilder, WebhookSink};
 pub use target::{Resolve, Targets};
 pub use verify::{Accepted, Verified, Verifier, accepted};
+pub use way::WayOut;
 
 /// Takes a verified request once: its nonce and its event's id are kept, and its jobs enqueued, in
 /// one transaction. Where the jobs are refused the nonce stays free, and the sender may try again.

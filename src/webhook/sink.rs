@@ -7,21 +7,28 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hyper::Uri;
+use leasehold_core::event::Ordering;
 use leasehold_core::retry::random_unit;
-use leasehold_core::{Actor, Error, Failure, FailureCode, Result, Store};
-use tokio_rustls::rustls::pki_types::CertificateDer;
+use leasehold_core::{
+    Actor, Error, Failure, FailureCode, Json, NewEvent, Result, Store, StoreExt, Topic,
+};
+use serde::Serialize;
 
 use super::attempt::Attempt;
-use super::client::{self, Answer, Client};
+use super::client::{Answer, Client};
 use super::endpoint::{EndpointStatus, Endpoints};
 use super::gate::Gates;
 use super::sign::Signer;
-use super::target::{Resolve, Resolver, System, Targets};
+use super::target::Targets;
+use super::way::WayOut;
 use crate::breaker::BreakerPolicy;
+use crate::observe::{self, Alert, Observer};
 use crate::relay::{Delivery, Sink, Undelivered};
 
 /// How long an event waits when the store did not answer.
 const STORE_LOOK: Duration = Duration::from_secs(1);
+/// How long a request may take, from the look-up to the answer's head.
+const TIMEOUT: Duration = Duration::from_secs(10);
 const AGENT: &str = concat!("leasehold/", env!("CARGO_PKG_VERSION"));
 
 /// Says which endpoint an event goes to.
@@ -67,8 +74,7 @@ impl SignFor for Signer {
 /// | What | Unless set |
 /// |---|---|
 /// | [`route`](SinkBuilder::route) | the endpoint with the topic's name |
-/// | [`targets`](SinkBuilder::targets) | `https`, public addresses |
-/// | [`timeout`](SinkBuilder::timeout) | 10 s for the whole request |
+/// | [`way_out`](SinkBuilder::way_out) | `https`, public addresses; 10 s for the whole request |
 /// | [`concurrency`](SinkBuilder::concurrency) | 2 requests at once an endpoint |
 /// | [`look_again`](SinkBuilder::look_again) | 10 s, give or take a quarter, while an endpoint is paused |
 /// | [`cooldown`](SinkBuilder::cooldown) | 30 s, after half of at least 5 results in 60 s failed |
@@ -77,13 +83,11 @@ pub struct SinkBuilder {
     store: Arc<dyn Store>,
     signers: Arc<dyn SignFor>,
     route: Arc<dyn Route>,
-    targets: Targets,
-    resolver: Resolver,
-    timeout: Duration,
+    way: WayOut,
     concurrency: usize,
     cooldown: Duration,
     look_again: Duration,
-    trusted: Vec<CertificateDer<'static>>,
+    observer: Arc<dyn Observer>,
 }
 
 impl SinkBuilder {
@@ -94,24 +98,10 @@ impl SinkBuilder {
         self
     }
 
-    /// Sets where webhooks may go.
+    /// Sets how endpoints are reached: by [`Targets`](super::Targets), or by a [`WayOut`].
     #[must_use]
-    pub fn targets(mut self, targets: Targets) -> Self {
-        self.targets = targets;
-        self
-    }
-
-    /// Sets how names are looked up.
-    #[must_use]
-    pub fn resolver(mut self, resolver: impl Resolve) -> Self {
-        self.resolver = Arc::new(resolver);
-        self
-    }
-
-    /// Sets how long a request may take, from the look-up to the answer's head.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+    pub fn way_out(mut self, way: impl Into<WayOut>) -> Self {
+        self.way = way.into();
         self
     }
 
@@ -138,13 +128,11 @@ impl SinkBuilder {
         self
     }
 
-    /// Trusts certificates besides the machine's, given as PEM.
-    ///
-    /// # Errors
-    /// `Invalid` for a text without certificates.
-    pub fn trust(mut self, pem: &[u8]) -> Result<Self> {
-        self.trusted.extend(client::certificates(pem)?);
-        Ok(self)
+    /// Sets who is told of endpoints that are left alone or disabled; the metrics of this process, say.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = observer;
+        self
     }
 
     /// Builds the sink, with the machine's certificates.
@@ -158,16 +146,16 @@ impl SinkBuilder {
             cooldown: self.cooldown,
             min_samples: 5,
         };
-        let targets = self.targets.clone();
         Ok(WebhookSink {
             endpoints: Endpoints::of(self.store.clone()),
             store: self.store,
             signers: self.signers,
             route: self.route,
-            targets: self.targets,
-            client: Client::new(targets, self.resolver, self.trusted, self.timeout)?,
-            gates: Gates::new(self.concurrency, policy),
+            targets: self.way.targets().clone(),
+            client: Client::new(&self.way, TIMEOUT)?,
+            gates: Gates::new(self.concurrency, policy, self.observer.clone()),
             look_again: self.look_again,
+            observer: self.observer,
         })
     }
 }
@@ -186,6 +174,7 @@ pub struct WebhookSink {
     client: Client,
     gates: Gates,
     look_again: Duration,
+    observer: Arc<dyn Observer>,
 }
 
 impl WebhookSink {
@@ -195,13 +184,11 @@ impl WebhookSink {
             store,
             signers: Arc::new(signers),
             route: Arc::new(ByTopic),
-            targets: Targets::public(),
-            resolver: Arc::new(System),
-            timeout: Duration::from_secs(10),
+            way: WayOut::default(),
             concurrency: 2,
             cooldown: Duration::from_secs(30),
             look_again: Duration::from_secs(10),
-            trusted: Vec::new(),
+            observer: observe::nobody(),
         }
     }
 
@@ -260,14 +247,27 @@ impl WebhookSink {
     /// An endpoint that is gone is asked no more.
     async fn disable(&self, name: &str) -> Result<(), Undelivered> {
         let told = async {
+            // Before it is disabled: heard twice after a crash, but heard.
+            let payload = Json::of(&Told { alert: Alert::EndpointDisabled.id(), endpoint: name })?;
+            let event = NewEvent::new(Topic::new("leasehold.alerts")?, payload);
+            self.store.publish_one(event.ordering(Ordering::Unordered)).await?;
             let actor = Actor::new("webhook sink")?;
             self.endpoints.disable(name, actor, "it answered 410 Gone").await
         };
         told.await.map_err(|error| {
             tracing::warn!(%error, endpoint = name, "endpoint not disabled");
             Undelivered::Later(STORE_LOOK)
-        })
+        })?;
+        self.observer.alerted(Alert::EndpointDisabled);
+        Ok(())
     }
+}
+
+/// What a person hears of an endpoint.
+#[derive(Serialize)]
+struct Told<'a> {
+    alert: &'static str,
+    endpoint: &'a str,
 }
 
 /// What speaks against an answer, if anything does.

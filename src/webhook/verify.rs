@@ -154,10 +154,11 @@ impl Verifier {
     }
 
     fn verified(&self, told: &Told<'_>, at: u64, body: &[u8]) -> Verified {
-        // A form without a nonce repeats its id and time only when it is replayed.
+        // A form without a nonce is known again by its event's id alone: an honest retry within the same
+        // second looks as a replay does.
         let nonce = match self.scheme.form {
             Form::Euterpe => told.nonce.to_owned(),
-            Form::Standard => format!("{}.{}", told.id, told.timestamp),
+            Form::Standard => hex(&rand::random::<[u8; 16]>()),
         };
         Verified {
             event_id: told.id.to_owned(),
@@ -219,7 +220,7 @@ impl Verified {
 }
 
 /// What became of a verified request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub enum Accepted {
     /// It is taken, with its jobs.

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use leasehold::credentials::{Credentials, Refreshed};
 use leasehold::vault::{Places, Vault};
-use leasehold::webhook::{Scheme, Signer, Targets, Verifier};
+use leasehold::webhook::{Scheme, Signer, Verifier, WayOut};
 use leasehold::{Failure, FailureCode, JobId, Store};
 use secrecy::ExposeSecret;
 
 use crate::sealing::ring;
+use crate::sending::here;
 use crate::server::{Act, Seen, Server};
 use crate::signing::keys;
 use crate::{Told, stories};
@@ -30,11 +31,9 @@ const REQUESTER: &str = "studio-7";
 
 fn credentials(store: &Arc<dyn Store>) -> leasehold::Result<Credentials> {
     let vault = Vault::new(store.clone(), Arc::new(ring("a")));
-    let here = "127.0.0.1".parse().expect("an address");
     let signer = Signer::new(Scheme::euterpe(), keys(&[0]));
     Credentials::builder(store.clone(), vault, signer)
-        .targets(Targets::public().allow_http().allow(here))
-        .timeout(Duration::from_secs(60))
+        .way_out(WayOut::to(here()).timeout(Duration::from_secs(60)))
         .patience(Duration::ZERO)
         .budget(3)
         .build()
@@ -177,11 +176,9 @@ async fn a_lost_caller_holds_up_nobody_for_long(store: Arc<dyn Store>) -> Told {
     });
     let hanging = hanging.await;
     let vault = Vault::new(store.clone(), Arc::new(ring("a")));
-    let here = "127.0.0.1".parse().expect("an address");
     let signer = Signer::new(Scheme::euterpe(), keys(&[0]));
     let short = Credentials::builder(store.clone(), vault, signer)
-        .targets(Targets::public().allow_http().allow(here))
-        .timeout(Duration::from_secs(1))
+        .way_out(WayOut::to(here()).timeout(Duration::from_secs(1)))
         .patience(Duration::ZERO)
         .build()?;
     let job = begun(&short).await?;

@@ -1,18 +1,26 @@
 //! Requests that nobody should send.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use leasehold::Store;
+use leasehold::http::Server;
+use leasehold::{CancellationToken, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::asking::{api, issue, jobs, posted, send};
 use crate::{Told, stories};
 
-stories![malformed_requests_get_a_clean_answer, a_served_api_survives_hostile_clients,];
+stories![
+    malformed_requests_get_a_clean_answer,
+    a_served_api_survives_hostile_clients,
+    slow_heads_end_and_hold_nobody_up,
+    what_is_under_way_ends_before_the_server_does,
+];
 
 /// Proves: HTTP-1, PAR-4
 async fn malformed_requests_get_a_clean_answer(store: Arc<dyn Store>) -> Told {
@@ -70,12 +78,44 @@ async fn malformed_requests_get_a_clean_answer(store: Arc<dyn Store>) -> Told {
     Ok(())
 }
 
+/// How long anything may take that is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Serves a router; where, and what stops it, at the latest when dropped.
+async fn serve(server: Server, router: Router) -> std::io::Result<(SocketAddr, Stop)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let (address, stop) = (listener.local_addr()?, CancellationToken::new());
+    tokio::spawn(server.serve(listener, router, stop.clone()));
+    Ok((address, Stop(stop)))
+}
+
+struct Stop(CancellationToken);
+
+impl Stop {
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+fn head(key: &str, more: &str) -> String {
+    format!(
+        "POST /transcode HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\nidempotency-key: order-7\r\n{more}\r\n"
+    )
+}
+
 /// The status of whatever comes back, 0 for a connection that is closed without a word.
-async fn raw(address: std::net::SocketAddr, bytes: &[u8]) -> u16 {
+async fn raw(address: SocketAddr, bytes: &[u8]) -> u16 {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     let _closed_early = stream.write_all(bytes).await;
     let mut answer = vec![0; 4_096];
-    let read = tokio::time::timeout(Duration::from_secs(20), stream.read(&mut answer)).await;
+    let read = tokio::time::timeout(PATIENCE, stream.read(&mut answer)).await;
     let length = read.expect("an answer or an end").unwrap_or(0);
     let text = String::from_utf8_lossy(&answer[..length]).into_owned();
     text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
@@ -85,15 +125,8 @@ async fn raw(address: std::net::SocketAddr, bytes: &[u8]) -> u16 {
 async fn a_served_api_survives_hostile_clients(store: Arc<dyn Store>) -> Told {
     let (key, patience) = (issue(&store, "acme").await?, Duration::from_millis(400));
     let router = api(&store).patience(patience).router();
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
-    let server = tokio::spawn(async move { axum::serve(listener, router).await });
-    let head = |more: &str| {
-        format!(
-            "POST /transcode HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
-             content-type: application/json\r\nidempotency-key: order-7\r\n{more}\r\n"
-        )
-    };
+    let (address, _stops) = serve(Server::new(), router).await?;
+    let head = |more: &str| head(&key, more);
     let huge = head(&format!("x-huge: {}\r\n", "h".repeat(1 << 20)));
     let status = raw(address, huge.as_bytes()).await;
     assert!((400..500).contains(&status) || status == 0, "a header of a mebibyte: {status}");
@@ -116,6 +149,69 @@ async fn a_served_api_survives_hostile_clients(store: Arc<dyn Store>) -> Told {
     assert!((400..500).contains(&status) || status == 0, "{status}");
     let fine = head("content-length: 12\r\nconnection: close\r\n") + "{\"source\":1}";
     assert_eq!(raw(address, fine.as_bytes()).await, 202, "and it still serves");
-    server.abort();
+    Ok(())
+}
+
+/// A head that comes byte by byte, for as long as anybody listens; how it ended.
+async fn trickle(address: SocketAddr) -> Vec<u8> {
+    let (mut reads, mut writes) =
+        TcpStream::connect(address).await.expect("a connection").into_split();
+    let drip = async move {
+        let slow = b"GET /health/live HTTP/1.1\r\nhost: x\r\nx-slow: "
+            .iter()
+            .chain(std::iter::repeat(&b'a'));
+        for byte in slow {
+            if writes.write_all(&[*byte]).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let mut heard = Vec::new();
+    tokio::select! {
+        () = drip => {}
+        _ = reads.read_to_end(&mut heard) => {}
+        () = tokio::time::sleep(PATIENCE) => panic!("a slow head is listened to for ever"),
+    }
+    heard
+}
+
+/// All places are taken by slow heads; each ends by itself, and an honest request is answered.
+///
+/// Proves: HTTP-1
+async fn slow_heads_end_and_hold_nobody_up(store: Arc<dyn Store>) -> Told {
+    let server = Server::new().head_patience(Duration::from_millis(300)).connections_max(4);
+    let (address, _stops) = serve(server, api(&store).router()).await?;
+    let slow: Vec<_> = (0..4).map(|_| tokio::spawn(trickle(address))).collect();
+    let request = b"GET /health/live HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    assert_eq!(raw(address, request).await, 200);
+    for slow in slow {
+        let heard = String::from_utf8(slow.await?)?;
+        assert!(heard.is_empty() || heard.starts_with("HTTP/1.1 4"), "{heard}");
+    }
+    // Neither does a connection that says nothing stay.
+    let mut silent = TcpStream::connect(address).await?;
+    let ended = tokio::time::timeout(PATIENCE, silent.read(&mut [0])).await?;
+    assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
+    Ok(())
+}
+
+/// Proves: HTTP-1
+async fn what_is_under_way_ends_before_the_server_does(store: Arc<dyn Store>) -> Told {
+    let key = issue(&store, "acme").await?;
+    let (address, stop) = serve(Server::new().grace(PATIENCE), api(&store).router()).await?;
+    let mut stream = TcpStream::connect(address).await?;
+    stream
+        .write_all(head(&key, "content-length: 12\r\nexpect: 100-continue\r\n").as_bytes())
+        .await?;
+    // It is under way once the server asks for its body.
+    let mut heard = [0; 25];
+    stream.read_exact(&mut heard).await?;
+    assert!(heard.starts_with(b"HTTP/1.1 100"), "{:?}", String::from_utf8_lossy(&heard));
+    stop.cancel();
+    stream.write_all(b"{\"source\":1}").await?;
+    let mut answer = String::new();
+    tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await??;
+    assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
     Ok(())
 }

@@ -11,8 +11,10 @@ use leasehold::{
     CancellationToken, Context, JobId, JobKind, Json, LeaseLength, Maintenance, NewJob, QueueName,
     RetryPolicy, State, Store, StoreExt, Worker,
 };
+use leasehold_conformance::evidence::Evidence;
 use libtest_mimic::Failed;
 
+use crate::crashing::steps;
 use crate::engine::Engine;
 use crate::posting::{Taken, provider};
 use crate::server::{Act, Server};
@@ -131,6 +133,7 @@ impl Case {
 pub(crate) fn a_notifier_killed_at_any_step_tells_everybody_once(
     engine: &Engine,
 ) -> Result<(), Failed> {
+    let evidence = Evidence::of("notifiers killed at each hook", engine.name());
     crate::runtime().block_on(async {
         let store = engine.open().await?;
         let (asked, keyed) = (Taken::default(), Taken::default());
@@ -146,8 +149,7 @@ pub(crate) fn a_notifier_killed_at_any_step_tells_everybody_once(
         let hooks: u64 = String::from_utf8(ran.stdout)?.parse()?;
         assert!(hooks > 20, "telling two passes {hooks} hooks");
         whole.judge(&store, &asked).await?;
-        let stride = usize::try_from(hooks.div_ceil(KILLS))?;
-        let steps: Vec<u64> = (1..=hooks).step_by(stride).collect();
+        let steps = steps(hooks, KILLS);
         let (mut killed, mut cases) = (0, Vec::new());
         for some in steps.chunks(4) {
             let mut children = Vec::new();
@@ -167,6 +169,9 @@ pub(crate) fn a_notifier_killed_at_any_step_tells_everybody_once(
             case.finish(&store, &url).await?;
             case.judge(&store, taken).await?;
         }
+        let evidence = evidence.count("hooks of a job for two", hooks).count("kills", killed);
+        let evidence = evidence.count("recipients", RECIPIENTS.len() * (cases.len() + 1));
+        evidence.count("told twice", 0_u64).count("told never", 0_u64).tell();
         Ok(())
     })
 }

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::notify::{HttpProvider, HttpProviderBuilder, Notifier, RowStatus};
-use leasehold::webhook::Targets;
+use leasehold::webhook::WayOut;
 use leasehold::{State, Store};
 use secrecy::SecretString;
 
+use crate::sending::here;
 use crate::server::{Act, Seen, Server};
 use crate::telling::{add, row, run, stands, to};
 use crate::{Told, stories};
@@ -46,9 +47,8 @@ impl Taken {
 }
 
 pub(crate) fn provider(url: &str, looks_up: bool) -> HttpProviderBuilder {
-    let here = "127.0.0.1".parse().expect("an address");
-    let targets = Targets::public().allow_http().allow(here);
-    let provider = HttpProvider::builder(url).targets(targets).timeout(Duration::from_secs(60));
+    let way = WayOut::to(here()).timeout(Duration::from_secs(60));
+    let provider = HttpProvider::builder(url).way_out(way);
     if looks_up { provider.lookup(format!("{url}/{{token}}")) } else { provider }
 }
 

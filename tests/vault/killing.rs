@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use leasehold::Store;
 use leasehold::vault::Places;
+use leasehold_conformance::evidence::Evidence;
 use libtest_mimic::Failed;
 use secrecy::ExposeSecret;
 
@@ -41,7 +42,8 @@ pub(crate) fn play_role() -> Option<ExitCode> {
 
 /// Proves: ENC-3, GLO-2
 pub(crate) fn a_rewrap_killed_at_any_row_goes_on(engine: &Engine) -> Result<(), Failed> {
-    let count = secrets();
+    let evidence = Evidence::of("rewraps killed between three rotations", engine.name());
+    let (count, mut all_kills) = (secrets(), 0_u64);
     let runtime = crate::runtime();
     let store: Arc<dyn Store> = runtime.block_on(engine.open())?;
     let secret = |n: u32| format!("secret {n}").into_bytes();
@@ -63,9 +65,11 @@ pub(crate) fn a_rewrap_killed_at_any_row_goes_on(engine: &Engine) -> Result<(), 
                 break;
             }
             kills += 1;
-            runtime.block_on(all_open(&store, from, to, count, &secret))?;
+            let some = count / 50 + 1;
+            runtime.block_on(all_open((&store, from, to), count, some, &secret))?;
         }
         assert!(kills > 2, "only {kills} were killed");
+        all_kills += kills;
         runtime.block_on(async {
             let keys = ring(to).and(id(from), [from.as_bytes()[0]; 32])?;
             let keeper = vault(&store, keys);
@@ -74,24 +78,27 @@ pub(crate) fn a_rewrap_killed_at_any_row_goes_on(engine: &Engine) -> Result<(), 
                 (0, count.into())
             );
             keeper.retire(&id(from), actor()).await?;
-            all_open(&store, to, to, count, &secret).await
+            all_open((&store, to, to), count, 1, &secret).await
         })?;
     }
     // Sessions of killed children may hold their locks for a moment longer.
     std::thread::sleep(Duration::from_millis(50));
+    let evidence = evidence.count("secrets", count).count("rotations", 3_u64);
+    let evidence = evidence.count("kills", all_kills).count("unreadable", 0_u64);
+    evidence.count("under a retired key", 0_u64).tell();
     Ok(())
 }
 
+/// Opens every `step`-th secret.
 async fn all_open(
-    store: &Arc<dyn Store>,
-    from: &str,
-    to: &str,
+    (store, from, to): (&Arc<dyn Store>, &str, &str),
     count: u32,
+    step: u32,
     secret: &impl Fn(u32) -> Vec<u8>,
 ) -> Result<(), Failed> {
     let keys = ring(to).and(id(from), [from.as_bytes()[0]; 32])?;
     let vault = vault(store, keys);
-    for n in (0..count).step_by(usize::try_from(count / 50 + 1)?) {
+    for n in (0..count).step_by(usize::try_from(step)?) {
         assert_eq!(vault.open(&numbered(n)).await?.expose_secret(), secret(n));
     }
     Ok(())

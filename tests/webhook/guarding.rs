@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use leasehold::webhook::{Resolve, SinkBuilder, Targets, WebhookSink};
+use leasehold::webhook::{Resolve, SinkBuilder, Targets, WayOut, WebhookSink};
 use leasehold::{EventState, Store, async_trait};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -22,7 +22,7 @@ stories![
 ];
 
 fn public(store: &Arc<dyn Store>) -> SinkBuilder {
-    WebhookSink::builder(store.clone(), signer()).targets(Targets::public().allow_http())
+    WebhookSink::builder(store.clone(), signer()).way_out(Targets::public().allow_http())
 }
 
 /// Delivers one event and gives its state and failure.
@@ -95,7 +95,7 @@ async fn private_targets_are_refused_in_every_form(store: Arc<dyn Store>) -> Tol
     assert!(why.contains("POLICY_REJECTED") && why.contains("scheme"), "{why}");
     assert!(server.seen().is_empty(), "nobody came through");
     // By explicit word it is reached.
-    let sink = public(&store).targets(Targets::public().allow_http().allow_private());
+    let sink = public(&store).way_out(Targets::public().allow_http().allow_private());
     assert_eq!(outcome(&store, "meant", server.url(), sink).await?.0, EventState::Delivered);
     Ok(())
 }
@@ -128,10 +128,12 @@ async fn a_name_is_judged_by_what_it_resolves_to(store: Arc<dyn Store>) -> Told 
         (vec![mapped], "POLICY_REJECTED"),
         (vec![], "DNS_FAILED"),
     ];
+    let open = WayOut::to(Targets::public().allow_http());
     for (n, (list, code)) in cases.into_iter().enumerate() {
         let asked = Arc::new(AtomicUsize::new(0));
         // Whoever asked a second time would get another answer.
-        let sink = public(&store).resolver(Lists(vec![list, vec![here]], asked.clone()));
+        let sink = public(&store)
+            .way_out(open.clone().resolver(Lists(vec![list, vec![here]], asked.clone())));
         let url = "http://hook.example/".to_owned();
         let (_, why) = outcome(&store, &format!("list {n}"), url, sink).await?;
         assert!(why.contains(code), "{n}: {why}");
@@ -141,7 +143,7 @@ async fn a_name_is_judged_by_what_it_resolves_to(store: Arc<dyn Store>) -> Told 
     let targets = Targets::public().allow_http().allow(IpAddr::from([127, 0, 0, 1]));
     for list in [here, mapped] {
         let lists = Lists(vec![vec![list]], Arc::default());
-        let sink = public(&store).targets(targets.clone()).resolver(lists);
+        let sink = public(&store).way_out(WayOut::to(targets.clone()).resolver(lists));
         let url = "http://hook.example/".to_owned();
         assert_eq!(outcome(&store, "listed", url, sink).await?.0, EventState::Delivered);
     }
@@ -161,8 +163,12 @@ async fn only_trusted_certificates_are_taken(store: Arc<dyn Store>) -> Told {
     let sink = |host_known: bool| {
         let targets = Targets::public().allow(IpAddr::from([127, 0, 0, 1]));
         let lists = Lists(vec![vec![server.address]; 9], Arc::default());
-        let sink = WebhookSink::builder(store.clone(), signer()).targets(targets).resolver(lists);
-        if host_known { sink.trust(made.cert.pem().as_bytes()) } else { Ok(sink) }
+        let mut way = WayOut::to(targets).resolver(lists);
+        if host_known {
+            way = way.trust(made.cert.pem().as_bytes())?;
+        }
+        let sink = WebhookSink::builder(store.clone(), signer()).way_out(way);
+        Ok::<_, leasehold::Error>(sink)
     };
     let cases = [
         ("https://hook.example/", true, EventState::Delivered),
@@ -174,6 +180,6 @@ async fn only_trusted_certificates_are_taken(store: Arc<dyn Store>) -> Told {
         assert_eq!(got.0, state, "{url} {trusted}: {}", got.1);
     }
     assert_eq!(server.seen().len(), 1);
-    assert!(WebhookSink::builder(store.clone(), signer()).trust(b"no certificate").is_err());
+    assert!(WayOut::default().trust(b"no certificate").is_err());
     Ok(())
 }

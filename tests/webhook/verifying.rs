@@ -110,7 +110,8 @@ fn only_the_original_bytes_pass() -> Told {
     for scheme in both() {
         let headers = signed(&scheme, AT, body);
         assert_eq!(judge(&scheme, &headers, body), None);
-        let others: [&[u8]; 5] = [
+        let others: [&[u8]; 6] = [
+            b"\x1f\x8b\x08\0\0\0\0\0\0\xffpacked",
             b"{\"a\":1,\"b\":2}",
             b"{\"a\": 1,\n \"b\":2}",
             b"\xef\xbb\xbf{\"a\": 1,\r\n \"b\":2}",

@@ -1,0 +1,60 @@
+//! How long rows of notifications are kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::notify::{Notifier, RowStatus};
+use leasehold::{FailureCode, PruneRequest, Store};
+
+use crate::post::{Act, Post};
+use crate::telling::{SUBJECT, about, add, run};
+use crate::{Told, stories};
+
+stories![rows_go_with_their_job, rows_that_are_asked_about_stay];
+
+/// Removes every job that has ended.
+async fn prune_jobs(store: &Arc<dyn Store>) -> leasehold::Result<()> {
+    let pruned = store.prune(PruneRequest::new().older_than(Duration::ZERO)).await?;
+    assert!(pruned.jobs > 0);
+    Ok(())
+}
+
+fn notifier(store: &Arc<dyn Store>, post: &Post, within: Duration) -> Arc<Notifier> {
+    let notifier = Notifier::new(store.clone(), post.clone());
+    Arc::new(notifier.reconcile_between(Duration::ZERO, within))
+}
+
+/// Proves: DEL-1, DEL-5, DEL-7
+async fn rows_go_with_their_job(store: Arc<dyn Store>) -> Told {
+    let post = Post::that_looks_up().act("bob", &[Act::Refuse(FailureCode::RequestRejected)]);
+    let notifier = notifier(&store, &post, Duration::ZERO);
+    add(&store).await?;
+    run(&store, &notifier, &about(1, &["ann"])).await?;
+    add(&store).await?;
+    run(&store, &notifier, &about(2, &["ann", "bob"])).await?;
+    assert_eq!(notifier.prune().await?, 0, "their jobs are there");
+    prune_jobs(&store).await?;
+    assert_eq!(notifier.prune().await?, 1);
+    assert!(notifier.rows(SUBJECT, 1).await?.is_empty());
+    let left = notifier.rows(SUBJECT, 2).await?;
+    assert_eq!(left.len(), 2, "its job rests");
+    assert!(left.iter().any(|row| row.status == RowStatus::Failed));
+    assert_eq!(notifier.prune().await?, 0);
+    Ok(())
+}
+
+/// Proves: DEL-5
+async fn rows_that_are_asked_about_stay(store: Arc<dyn Store>) -> Told {
+    let post = Post::that_looks_up();
+    let notifier = notifier(&store, &post, Duration::from_secs(3600));
+    add(&store).await?;
+    run(&store, &notifier, &about(1, &["ann"])).await?;
+    prune_jobs(&store).await?;
+    assert_eq!(notifier.prune().await?, 0);
+    // What the provider has never heard of is sent again, by nobody's job: somebody hears of it.
+    post.forget();
+    let done = notifier.reconcile().await?;
+    assert_eq!((done.cleared, done.orphaned), (1, 1));
+    assert_eq!(notifier.prune().await?, 0, "what is not sent stays");
+    Ok(())
+}
