@@ -69,7 +69,7 @@ impl Encoder {
     }
 
     fn frame(&mut self, samples: &[i32]) -> io::Result<Vec<u8>> {
-        if samples.len() % self.channels != 0 {
+        if !samples.len().is_multiple_of(self.channels) {
             return Err(wrong("it ends between the channels of a sample"));
         }
         self.block.fill_interleaved(samples).map_err(wrong)?;

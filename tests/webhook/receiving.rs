@@ -41,7 +41,7 @@ fn job(number: u32) -> NewJob {
     NewJob::new(JobKind::new("told").expect("a kind"), Json::of(&number).expect("JSON"))
 }
 
-async fn jobs(store: &Arc<dyn Store>) -> leasehold::Result<usize> {
+pub(crate) async fn jobs(store: &Arc<dyn Store>) -> leasehold::Result<usize> {
     Ok(store.jobs(JobFilter::default(), Paging::first(100)).await?.items.len())
 }
 
