@@ -6,7 +6,8 @@
 //! export TRANSCODE_KEYS=2026-11:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=  # id and 32 bytes, base64
 //! cargo run --example webhook_receiver &
 //! cargo run --example transcode_service -- --local media --allow-private --issue-key studio-7
-//! cargo run --example transcode_service -- --url postgres://localhost/media --workers 2 --local media
+//! cargo run --example transcode_service -- --url postgres://localhost/media --workers 2 --local media \
+//!   --allow-private --issue-key studio-7
 //! ```
 //!
 //! It prints an API key; `docs/transcode.md` shows the requests.
@@ -19,7 +20,8 @@ mod studio;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use leasehold::CancellationToken;
@@ -78,20 +80,54 @@ impl Arguments {
         if self.allow_private {
             command.arg("--allow-private");
         }
-        command.spawn()
+        // Closed once this process ends, however it ends.
+        command.stdin(Stdio::piped()).spawn()
     }
 }
+
+/// How long worker processes may take to give back what they have in hand.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// Worker processes, which end with this one.
 struct Children(Vec<Child>);
 
+/// Tells them by closing their input, and ends those that take too long.
 impl Drop for Children {
     fn drop(&mut self) {
+        let end = Instant::now() + GRACE;
         for child in &mut self.0 {
+            drop(child.stdin.take());
+        }
+        for child in &mut self.0 {
+            while matches!(child.try_wait(), Ok(None)) && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(20));
+            }
             let _it_may_have_ended = child.kill();
             let _it_is_gone = child.wait();
         }
     }
+}
+
+/// Waits until somebody ends the service: Ctrl-C, or SIGTERM.
+async fn told_to_stop() {
+    #[cfg(unix)]
+    {
+        let kind = tokio::signal::unix::SignalKind::terminate();
+        if let Ok(mut terminate) = tokio::signal::unix::signal(kind) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _either_way = tokio::signal::ctrl_c().await;
+}
+
+/// Waits until the process that started this one has ended.
+async fn orphaned() {
+    let (mut input, mut sink) = (tokio::io::stdin(), tokio::io::sink());
+    let _either_way = tokio::io::copy(&mut input, &mut sink).await;
 }
 
 #[tokio::main]
@@ -107,12 +143,18 @@ async fn main() -> Result<(), Failed> {
     let store = leasehold::connect(&url).await?;
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
+    let is_child = arguments.only_work;
     tokio::spawn(async move {
-        let _either_way = tokio::signal::ctrl_c().await;
+        tokio::select! {
+            () = told_to_stop() => {}
+            () = orphaned(), if is_child => {}
+        }
         stop.cancel();
     });
     if arguments.only_work {
-        return work(store, &arguments.settings(), shutdown).await;
+        work(store, &arguments.settings(), shutdown).await?;
+        // The thread that reads the input would hold the process until it is closed.
+        std::process::exit(0);
     }
     if let Some(requester) = &arguments.issue_key {
         let scope = Scope::new(requester)?;

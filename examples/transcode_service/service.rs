@@ -87,6 +87,7 @@ pub(crate) async fn work(
 ) -> Result<(), Failed> {
     let mut storage = Storage::builder().way_out(settings.targets());
     if let Some(local) = &settings.local {
+        std::fs::create_dir_all(local)?;
         storage = storage.local(local);
     }
     let studio = Arc::new(Studio {
