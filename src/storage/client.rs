@@ -4,11 +4,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::{Request, Response};
+use hyper::header::RETRY_AFTER;
+use hyper::{HeaderMap, Request, Response, StatusCode};
 use leasehold_core::Result;
+use leasehold_core::failure::retry_after;
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
@@ -48,6 +50,38 @@ impl fmt::Display for Late {
 
 impl std::error::Error for Late {}
 
+/// The server answered, and not well.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answered {
+    pub(super) status: u16,
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl fmt::Display for Answered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the answer had status {}", self.status)
+    }
+}
+
+impl std::error::Error for Answered {}
+
+impl Answered {
+    /// What stands in an answer's head.
+    pub(super) fn of(status: StatusCode, headers: &HeaderMap) -> Self {
+        let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let now = crate::webhook::now().ok();
+        let retry_after = asked.zip(now).and_then(|(text, now)| retry_after(text, now));
+        Self { status: status.as_u16(), retry_after }
+    }
+}
+
+/// The statuses that `object_store` itself makes something of.
+const ITS_OWN: [u16; 7] = [304, 401, 403, 404, 405, 409, 412];
+/// How much of an answer is read to learn why a request was wrong, in bytes.
+const WHY_BYTES_MAX: usize = 16 * 1024;
+/// The code in such an answer.
+const EXPIRED: &[u8] = b"<Code>ExpiredToken</Code>";
+
 impl Service {
     pub(super) fn new(way: &WayOut) -> Result<Self> {
         Ok(Self { pool: way.pool()?, timeout: way.timeout_or(TIMEOUT) })
@@ -69,6 +103,15 @@ impl Service {
         }
     }
 
+    /// What a wrong request was refused for: S3 answers so to a session that is over.
+    async fn why(&self, answered: Answered, body: Incoming) -> Answered {
+        let read = Limited::new(body, WHY_BYTES_MAX).collect();
+        let read = tokio::time::timeout(self.timeout, read).await;
+        let text = read.ok().and_then(Result::ok).map(|read| read.to_bytes()).unwrap_or_default();
+        let is_over = text.windows(EXPIRED.len()).any(|part| part == EXPIRED);
+        if is_over { Answered { status: 403, ..answered } } else { answered }
+    }
+
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -79,6 +122,14 @@ impl HttpService for Service {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
         let (parts, body) = self.send(request).await?.into_parts();
+        let answered = Answered::of(parts.status, &parts.headers);
+        if !parts.status.is_success() && !ITS_OWN.contains(&answered.status) {
+            let answered = match answered.status {
+                400 => self.why(answered, body).await,
+                _ => answered,
+            };
+            return Err(HttpError::new(HttpErrorKind::Unknown, answered));
+        }
         let body = body.map_err(|error| HttpError::new(HttpErrorKind::Interrupted, error));
         Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body)))
     }

@@ -7,7 +7,7 @@ use leasehold_core::{Failure, FailureCode};
 use object_store::Error;
 
 use super::Place;
-use super::client::Late;
+use super::client::{Answered, Late};
 use crate::webhook::connect::Unresolved;
 use crate::webhook::target::Blocked;
 
@@ -26,7 +26,21 @@ pub(super) fn failure_of(error: &Error, place: &Place) -> Failure {
         Error::NotSupported { .. } | Error::NotImplemented { .. } => {
             Failure::new(FailureCode::ConfigInvalid, "this storage does not offer that")
         }
-        _ => broken(error, FailureCode::UpstreamUnavailable),
+        _ => match answered(error) {
+            Some(answered) => failure_of_answer(answered, place),
+            None => broken(error, FailureCode::UpstreamUnavailable),
+        },
+    }
+}
+
+/// The answer at the bottom of an error, where there was one.
+fn answered(error: &Error) -> Option<Answered> {
+    let mut last: &(dyn Cause + 'static) = error;
+    loop {
+        if let Some(answered) = last.downcast_ref() {
+            return Some(*answered);
+        }
+        last = last.source()?;
     }
 }
 
@@ -60,10 +74,14 @@ pub(super) fn broken(error: &(dyn Cause + 'static), unless_known: FailureCode) -
     }
 }
 
-/// The same by an HTTP status.
-pub(super) fn failure_of_status(status: u16, place: &Place) -> Failure {
-    match status {
-        401 | 403 => refusal(place),
-        _ => Failure::from_http_status(status),
+/// The same by an HTTP answer that is not good.
+pub(super) fn failure_of_answer(answered: Answered, place: &Place) -> Failure {
+    let failure = match answered.status {
+        401 | 403 => return refusal(place),
+        status => Failure::from_http_status(status),
+    };
+    match answered.retry_after {
+        Some(wait) => failure.with_retry_after(wait),
+        None => failure,
     }
 }

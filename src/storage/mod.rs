@@ -1,8 +1,8 @@
 //! Owns how a job's files come from storage and go there: local folders, HTTP and S3, by credentials or by
 //! signed URLs. Refuses to know what the files hold, and keeps no secret.
 //!
-//! Whatever is connected to is judged as a webhook's target is. A 401 or 403 is `CREDENTIALS_EXPIRED`,
-//! upon which the requester is asked for new ones (`credentials`).
+//! Whatever is connected to is judged as a webhook's target is. A 401, a 403 and S3's `ExpiredToken` are
+//! `CREDENTIALS_EXPIRED`, upon which the requester is asked for new ones (`credentials`).
 
 mod client;
 mod failure;

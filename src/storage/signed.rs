@@ -13,8 +13,8 @@ use leasehold_core::{Failure, FailureCode, Result};
 use tokio::io::AsyncReadExt;
 
 use super::Place;
-use super::client::{Body, Service};
-use super::failure::{broken, failure_of_status};
+use super::client::{Answered, Body, Service};
+use super::failure::{broken, failure_of_answer};
 use crate::workspace::{self, Bounded};
 
 /// How much of a file is read at once, in bytes.
@@ -35,7 +35,10 @@ impl Service {
         let request = request.map_err(|error| network(&error))?;
         let response = self.send(request).await.map_err(|error| network(&error))?;
         if !response.status().is_success() {
-            return Err(failure_of_status(response.status().as_u16(), place));
+            return Err(failure_of_answer(
+                Answered::of(response.status(), response.headers()),
+                place,
+            ));
         }
         let told = response.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         if let Some(size) = told.and_then(|text| text.parse().ok()) {
@@ -73,7 +76,9 @@ impl Service {
         let response = self.send(request).await.map_err(|error| network(&error))?;
         match response.status().is_success() {
             true => Ok(()),
-            false => Err(failure_of_status(response.status().as_u16(), place)),
+            false => {
+                Err(failure_of_answer(Answered::of(response.status(), response.headers()), place))
+            }
         }
     }
 }

@@ -56,7 +56,7 @@ pub async fn accept(
 }
 
 /// This machine's time in Unix seconds; signatures are compared with it.
-fn now() -> Result<u64> {
+pub(crate) fn now() -> Result<u64> {
     let micros = crate::clock::wall()?.as_micros();
     Ok(u64::try_from(micros / 1_000_000).unwrap_or_default())
 }

@@ -18,6 +18,7 @@ use crate::{Told, pure, runtime};
 pure![
     files_come_and_go_over_plain_http,
     what_a_server_answers_decides_over_the_attempt,
+    an_expired_session_of_s3_is_a_refusal_and_a_busy_one_says_how_long,
     local_files_are_reached_over_no_link,
     failures_name_nothing_of_the_machine,
     private_storage_is_refused_for_good,
@@ -150,9 +151,13 @@ fn what_a_server_answers_decides_over_the_attempt() -> Told {
             ("401", FailureCode::AuthDenied, false),
             ("403", FailureCode::AuthDenied, false),
             ("404", FailureCode::NotFound, false),
-            ("500", FailureCode::UpstreamUnavailable, true),
+            ("400", FailureCode::PayloadInvalid, false),
+            ("413", FailureCode::SizeExceeded, false),
+            ("423", FailureCode::ResourceLocked, true),
+            ("429", FailureCode::RateLimited, true),
+            ("500", FailureCode::UpstreamError, true),
             ("503", FailureCode::UpstreamUnavailable, true),
-            ("elsewhere", FailureCode::UpstreamUnavailable, true),
+            ("elsewhere", FailureCode::UnexpectedResponse, false),
         ] {
             let at = over_http(&server, path);
             let read = desk.fetch(&storage, &at).await.expect_err("no file");
@@ -162,6 +167,45 @@ fn what_a_server_answers_decides_over_the_attempt() -> Told {
             }
         }
         assert!(inner.seen().is_empty(), "nobody went there");
+        Ok(())
+    })
+}
+
+/// What S3 says of a session that is over, and of too many requests.
+///
+/// Proves: CR-1, RT-1, RT-2
+fn an_expired_session_of_s3_is_a_refusal_and_a_busy_one_says_how_long() -> Told {
+    runtime().block_on(async {
+        let desk = Desk::new();
+        let server = Server::start(|seen| match seen.path.rsplit('/').next() {
+            Some("over") => {
+                let why = "<Error><Code>ExpiredToken</Code><Message>over</Message></Error>";
+                Act::Answer(400, "content-type: application/xml\r\n", why.to_owned())
+            }
+            Some("busy") => Act::Answer(429, "retry-after: 77\r\n", String::new()),
+            _ => Act::Answer(400, "", "<Error><Code>InvalidRequest</Code></Error>".to_owned()),
+        });
+        let server = server.await;
+        let storage = storage(&desk);
+        let access =
+            json!({ "access_key_id": "id", "secret_access_key": "key", "session_token": "t" });
+        let access = Access::read(access.to_string().as_bytes())?;
+        let endpoint = format!("http://{}", server.address);
+        let file = desk.root.join("out");
+        std::fs::write(&file, "x")?;
+        for (key, code) in [
+            ("over", FailureCode::CredentialsExpired),
+            ("busy", FailureCode::RateLimited),
+            ("wrong", FailureCode::PayloadInvalid),
+        ] {
+            let at = json!({
+                "at": "s3", "endpoint": endpoint, "region": "r", "bucket": "b", "key": key
+            });
+            let failure = storage.store(&file, &place(at), &access).await.expect_err("not taken");
+            assert_eq!(failure.code(), code, "{key}: {failure}");
+            let wait = failure.retry_after().map(|wait| wait.as_secs());
+            assert_eq!(wait, (key == "busy").then_some(77));
+        }
         Ok(())
     })
 }
