@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use hyper::{Method, Uri};
 use leasehold_core::retry::random_unit;
-use leasehold_core::{Error, Failure, FailureCode, JobId, Json, Result, Store};
+use leasehold_core::{Error, Failure, FailureCode, JobId, Json, Result, Store, StoreExt};
+use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -28,6 +29,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const FIELD: &str = "storage_creds";
 /// How often a change is tried anew because another came first.
 const TRIES: u32 = 8;
+/// How many jobs a chain of replays is followed back.
+const REPLAYS_MAX: u32 = 16;
 /// How often it is looked whether the version has risen.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -181,6 +184,8 @@ impl Credentials {
 
     /// Opens the credentials of a job as they are now, for this requester's job only; `None` without any.
     ///
+    /// A job that replays another and has none yet goes on with the other's, sealed anew for its own id.
+    ///
     /// # Errors
     /// `Authentication` for another requester's; those of the vault.
     pub async fn current(
@@ -188,8 +193,33 @@ impl Credentials {
         job: JobId,
         requester: &str,
     ) -> Result<Option<Current>, VaultError> {
+        match self.newest(job, requester).await? {
+            Some(current) => Ok(Some(current)),
+            None => self.inherit(job, requester).await,
+        }
+    }
+
+    async fn newest(&self, job: JobId, requester: &str) -> Result<Option<Current>, VaultError> {
         let found = self.vault.open_newest(&job.to_string(), requester, FIELD).await?;
         Ok(found.map(|(version, secret)| Current { version, secret }))
+    }
+
+    /// Seals the credentials of the job that this one replays for this one, as its first.
+    async fn inherit(&self, job: JobId, requester: &str) -> Result<Option<Current>, VaultError> {
+        let mut at = job;
+        for _ in 0..REPLAYS_MAX {
+            let view = self.store.job(at).await?;
+            let Some(old) = view.and_then(|view| view.replay_of) else { return Ok(None) };
+            at = old;
+            let Some(found) = self.newest(old, requester).await? else { continue };
+            let old = Binding::new(old.to_string(), requester, found.version);
+            let places = self.vault.places(&old).await?;
+            let first = Binding::new(job.to_string(), requester, 1);
+            // Where somebody wrote the first meanwhile, that one counts.
+            self.vault.put_next(&first, found.secret.expose_secret(), places).await?;
+            return self.newest(job, requester).await;
+        }
+        Ok(None)
     }
 
     /// The credentials in place of those that were refused, where they are there.

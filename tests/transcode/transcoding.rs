@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::body::Body;
 use axum::http::Request;
-use leasehold::{JobId, State, Store, StoreExt};
+use leasehold::{Actor, Control, Controlled, JobId, Replay, State, Store, StoreExt};
 use serde_json::{Value, json};
 
 use crate::asking::{issue, posted, send};
@@ -24,6 +24,7 @@ stories![
     signed_urls_work_and_are_refreshed_too,
     requesters_ask_and_give_credentials_over_http,
     local_files_stay_below_their_folder,
+    a_replayed_job_goes_on_with_the_credentials_of_the_old_one,
 ];
 
 /// The first key is refused at once, the second runs out between reading and writing.
@@ -213,5 +214,39 @@ async fn local_files_stay_below_their_folder(store: Arc<dyn Store>) -> Told {
     // Nothing is left of the temporary files.
     let left = std::fs::read_dir(folder.folder().join("scratch"))?.flatten();
     assert_eq!(left.filter(|entry| entry.path().is_dir()).count(), 0);
+    Ok(())
+}
+
+/// The source comes late; the replay is a new job, and nobody is asked again.
+///
+/// Proves: DL-5, CR-2, ENC-2
+async fn a_replayed_job_goes_on_with_the_credentials_of_the_old_one(store: Arc<dyn Store>) -> Told {
+    let bucket = Bucket::open().await;
+    bucket.admit("key", "secret", 100);
+    let requester = Requester::giving(vec![credentials("key", "secret"), Act::status(500)]);
+    let server = requester.serve().await;
+    let job = order(&server, &in_bucket(&bucket, "in.wav"), &in_bucket(&bucket, "out.flac"))?;
+    let mut id = store.enqueue_one(job).await?.job();
+    let ended = finish(&store, bucket.folder(), id, &requester).await?;
+    assert_eq!((ended.state, requester.asked()), (State::DeadLetter, 1));
+    // Twice over: the second replay finds what the first has sealed for itself.
+    for source_is_there in [false, true] {
+        if source_is_there {
+            wav(&bucket.file("in.wav"));
+        }
+        let replay = Replay::new(id, Actor::new("test")?).note("it is there now").safe_to_repeat();
+        let replayed = store.control(Control::Replay(Box::new(replay))).await?;
+        let Controlled::Replayed { job, .. } = replayed else {
+            return Err(format!("{replayed:?}").into());
+        };
+        assert_ne!(job, id);
+        id = job;
+        let ended = finish(&store, bucket.folder(), id, &requester).await?;
+        assert_eq!((ended.state == State::Succeeded, requester.asked()), (source_is_there, 1));
+        let keys = keys(&store)?;
+        assert_eq!(keys.current(id, REQUESTER).await?.map(|now| now.version), Some(1));
+        assert!(keys.current(id, "another").await.is_err());
+    }
+    assert_flac(&bucket.file("out.flac"));
     Ok(())
 }
