@@ -50,6 +50,8 @@ mod order;
 mod post;
 #[path = "notify/posting.rs"]
 mod posting;
+#[path = "notify/real_server.rs"]
+mod real_server;
 #[path = "webhook/receiving.rs"]
 mod receiving;
 #[path = "credentials/refreshing.rs"]
@@ -157,6 +159,7 @@ fn main() -> ExitCode {
     .concat();
     let pure = pure.into_iter().map(|(name, test)| Trial::test(format!("pure::{name}"), test));
     let mut all: Vec<Trial> = pure.collect();
+    all.push(real_server::trial());
     all.extend(trials(
         &[
             receiving::STORIES,

@@ -17,9 +17,9 @@ stories![
     a_server_without_trust_gets_nothing,
 ];
 
-const FROM: &str = "Reviews <reviews@service.example>";
+pub(crate) const FROM: &str = "Reviews <reviews@service.example>";
 
-fn mail(names: &[&str]) -> leasehold::Result<Notification> {
+pub(crate) fn mail(names: &[&str]) -> leasehold::Result<Notification> {
     let html = Some("<p>Änderung 7</p>".to_owned());
     let mail = Mail { title: "Merged: 7".to_owned(), text: ".Änderung 7\n".to_owned(), html };
     let payload = Json::of(&mail)?;

