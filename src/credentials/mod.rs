@@ -264,6 +264,11 @@ impl Credentials {
             }
             Entry::Ours(turn) => turn,
         };
+        // Another may have had its whole turn since the look above; what it brought is there by now.
+        if let Some(current) = self.risen(job, requester, refused).await? {
+            flight::leave(records, job, turn, true).await.map_err(stored)?;
+            return Ok(Refreshed::Advanced(current));
+        }
         let called = self.call(job, requester, refresh_url, refused).await;
         let patience = if called.is_ok() { self.patience } else { Duration::ZERO };
         if let Err(failure) = &called {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use leasehold::credentials::{Credentials, Refreshed};
-use leasehold::vault::{Places, Vault};
+use leasehold::vault::{Dek, KekId, KeyRing, KeyWrap, Places, Vault, VaultError};
 use leasehold::webhook::{Scheme, Signer, Verifier, WayOut};
-use leasehold::{Failure, FailureCode, JobId, Store};
+use leasehold::{Failure, FailureCode, JobId, Store, async_trait};
 use secrecy::ExposeSecret;
 
 use crate::sealing::ring;
@@ -22,6 +22,7 @@ stories![
     credentials_written_by_a_call_of_their_own_are_gone_on_with,
     without_a_higher_version_the_budget_is_charged_and_then_denied,
     many_workers_make_one_call,
+    who_looked_before_anothers_whole_turn_makes_no_call,
     credentials_that_came_meanwhile_need_no_call,
     a_lost_caller_holds_up_nobody_for_long,
     credentials_belong_to_their_requester,
@@ -30,7 +31,14 @@ stories![
 const REQUESTER: &str = "studio-7";
 
 fn credentials(store: &Arc<dyn Store>) -> leasehold::Result<Credentials> {
-    let vault = Vault::new(store.clone(), Arc::new(ring("a")));
+    credentials_with(store, Arc::new(ring("a")))
+}
+
+fn credentials_with(
+    store: &Arc<dyn Store>,
+    ring: Arc<dyn KeyWrap>,
+) -> leasehold::Result<Credentials> {
+    let vault = Vault::new(store.clone(), ring);
     let signer = Signer::new(Scheme::euterpe(), keys(&[0]));
     Credentials::builder(store.clone(), vault, signer)
         .way_out(WayOut::to(here()).timeout(Duration::from_secs(60)))
@@ -145,6 +153,62 @@ async fn many_workers_make_one_call(store: Arc<dyn Store>) -> Told {
     let job = begun(&credentials).await?;
     let asking = (0..8).map(|_| refresh(&credentials, job, &server, 1));
     for answer in futures_util::future::join_all(asking).await {
+        assert_eq!(risen(answer?), (2, b"\"second\"".to_vec()));
+    }
+    assert_eq!(server.seen().len(), 1);
+    Ok(())
+}
+
+/// A ring that keeps its first caller waiting, after the secret was read and before it is open.
+#[derive(Debug)]
+struct Slow {
+    ring: KeyRing,
+    calls: AtomicU32,
+    asked: tokio::sync::Notify,
+    goes_on: tokio::sync::Notify,
+}
+
+#[async_trait]
+impl KeyWrap for Slow {
+    fn active(&self) -> KekId {
+        self.ring.active()
+    }
+
+    async fn wrap(&self, kek: &KekId, dek: &Dek, aad: &[u8]) -> Result<Vec<u8>, VaultError> {
+        self.ring.wrap(kek, dek, aad).await
+    }
+
+    async fn unwrap(&self, kek: &KekId, wrapped: &[u8], aad: &[u8]) -> Result<Dek, VaultError> {
+        if self.calls.fetch_add(1, Ordering::SeqCst) == 0 {
+            self.asked.notify_one();
+            self.goes_on.notified().await;
+        }
+        self.ring.unwrap(kek, wrapped, aad).await
+    }
+}
+
+/// One has looked and found the refused version; before it takes its turn another has a whole one.
+///
+/// Proves: CR-1
+async fn who_looked_before_anothers_whole_turn_makes_no_call(store: Arc<dyn Store>) -> Told {
+    let server = Server::start(|_| answer("\"second\"")).await;
+    let quick = credentials(&store)?;
+    let job = begun(&quick).await?;
+    let slow = Arc::new(Slow {
+        ring: ring("a"),
+        calls: AtomicU32::new(0),
+        asked: tokio::sync::Notify::new(),
+        goes_on: tokio::sync::Notify::new(),
+    });
+    let late = credentials_with(&store, slow.clone())?;
+    let between = async {
+        slow.asked.notified().await;
+        let now = refresh(&quick, job, &server, 1).await;
+        slow.goes_on.notify_one();
+        now
+    };
+    let (late, quick) = tokio::join!(refresh(&late, job, &server, 1), between);
+    for answer in [late, quick] {
         assert_eq!(risen(answer?), (2, b"\"second\"".to_vec()));
     }
     assert_eq!(server.seen().len(), 1);
