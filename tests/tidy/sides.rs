@@ -47,6 +47,7 @@ const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("load_facts.sql", "PostgreSQL reads these apart, as it locks them"),
     ("load_store.sql", "SQLite reads it with the other facts"),
     ("load_taken.sql", "PostgreSQL's insert tells what is taken"),
+    ("raise_epoch.sql", "PostgreSQL's own tools make its copies"),
     ("load_present.sql", "only PostgreSQL passes over locked rows"),
     ("load_present_events.sql", "only PostgreSQL passes over locked rows"),
     ("lock_events_free.sql", "only PostgreSQL passes over locked rows"),

@@ -3,8 +3,8 @@
 use leasehold_core::row::QueueRow;
 use leasehold_core::rules::Lifecycles;
 use leasehold_core::{
-    Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView,
-    LetterFilter, Page, Paging, Query, Result, TransitionView, WaitView,
+    Cursor, DeadLetterView, Error, ErrorKind, EventFilter, EventView, Found, JobFilter, JobId,
+    JobView, LetterFilter, Page, Paging, Query, Result, TransitionView, UnreadableView, WaitView,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -23,13 +23,13 @@ pub(crate) async fn find(db: &Db<'_>, shared: &Shared, query: &Query) -> Result<
             let lifecycles = load::lifecycles(db, shared).await?;
             let found = jobs(db, &lifecycles, filter, paging).await?;
             let cursor = |job: &JobView| Cursor { id: job.id.as_uuid(), sequence: 0 };
-            Ok(page(found, paging, cursor, |job| Found::Job(Box::new(job))))
+            Ok(page_past(found, paging, cursor, |job| Found::Job(Box::new(job))))
         }
         Query::Events(filter, paging) => {
             paging.check()?;
             let found = events(db, filter, paging).await?;
             let cursor = |event: &EventView| Cursor { id: event.id.as_uuid(), sequence: 0 };
-            Ok(page(found, paging, cursor, |event| Found::Event(Box::new(event))))
+            Ok(page_past(found, paging, cursor, |event| Found::Event(Box::new(event))))
         }
         Query::DeadLetters(queue, paging) => {
             let mut filter = LetterFilter::new();
@@ -88,6 +88,35 @@ fn page<T>(
     Page::from_parts(found.into_iter().map(wrap).collect(), next)
 }
 
+/// The same of rows of which some cannot be read; those are in their places all the same.
+fn page_past<T>(
+    found: Vec<Listed<T>>,
+    paging: &Paging,
+    cursor: impl Fn(&T) -> Cursor,
+    wrap: impl Fn(T) -> Found,
+) -> Page<Found> {
+    let at = |listed: &Listed<T>| listed.as_ref().map_or_else(|(at, _)| *at, &cursor);
+    let shown = |listed: Listed<T>| match listed {
+        Ok(row) => wrap(row),
+        Err((at, error)) => Found::Unreadable(UnreadableView::new(at, &error)),
+    };
+    page(found, paging, at, shown)
+}
+
+/// A row of a listing, or where one stands that cannot be read, and why.
+pub(crate) type Listed<T> = std::result::Result<T, (Cursor, Error)>;
+
+/// Reads a row that begins with its id.
+fn listed<T>(row: &Row, read: impl Fn(&Row) -> Result<T>) -> Result<Listed<T>> {
+    match read(row) {
+        Err(error) if error.kind() == ErrorKind::Corrupt => {
+            let at = Cursor { id: Columns::of(row).id()?, sequence: 0 };
+            Ok(Err((at, error)))
+        }
+        said => said.map(Ok),
+    }
+}
+
 fn after(paging: &Paging) -> (Uuid, i64) {
     // Without a cursor the nil id, which no row has, lies before every row.
     paging.after.map_or((Uuid::nil(), -1), |cursor| (cursor.id, cursor.sequence))
@@ -98,7 +127,7 @@ async fn jobs(
     lifecycles: &Lifecycles,
     filter: &JobFilter,
     paging: &Paging,
-) -> Result<Vec<JobView>> {
+) -> Result<Vec<Listed<JobView>>> {
     let (begin, _) = after(paging);
     let mut only = filter.id;
     if let Some((scope, key)) = &filter.key {
@@ -130,15 +159,20 @@ async fn jobs(
         if id.as_uuid() <= begin {
             return Ok(Vec::new());
         }
-        return db
-            .rows(sql!("find_job"), filters(Params::new().one(id)).one(partition), view)
-            .await;
+        // Whoever asks for one job is told why it cannot be read.
+        let values = filters(Params::new().one(id)).one(partition);
+        return Ok(db.rows(sql!("find_job"), values, view).await?.into_iter().map(Ok).collect());
     }
+    let view = |row: &Row| listed(row, view);
     let sql: Sql = if subject.is_some() { sql!("find_jobs_about") } else { sql!("find_jobs") };
     db.rows(sql, filters(Params::new().one(begin)).one(paging.size + 1).one(partition), view).await
 }
 
-async fn events(db: &Db<'_>, filter: &EventFilter, paging: &Paging) -> Result<Vec<EventView>> {
+async fn events(
+    db: &Db<'_>,
+    filter: &EventFilter,
+    paging: &Paging,
+) -> Result<Vec<Listed<EventView>>> {
     let (begin, _) = after(paging);
     let sql: Sql = if filter.id.is_some() { sql!("find_event") } else { sql!("find_events") };
     let values = Params::new()
@@ -149,7 +183,11 @@ async fn events(db: &Db<'_>, filter: &EventFilter, paging: &Paging) -> Result<Ve
         .one(filter.ordering.as_ref().map(|ordering| ordering.namespace()))
         .one(filter.ordering.as_ref().and_then(|ordering| ordering.key_text()))
         .one(paging.size + 1);
-    db.rows(sql, values, |row| Ok(Columns::of(row).event()?.into())).await
+    let view = |row: &Row| Ok(EventView::from(Columns::of(row).event()?));
+    if filter.id.is_some() {
+        return Ok(db.rows(sql, values, view).await?.into_iter().map(Ok).collect());
+    }
+    db.rows(sql, values, |row| listed(row, view)).await
 }
 
 async fn letter_page(db: &Db<'_>, filter: &LetterFilter, paging: &Paging) -> Result<Page<Found>> {
@@ -159,7 +197,7 @@ async fn letter_page(db: &Db<'_>, filter: &LetterFilter, paging: &Paging) -> Res
         id: letter.job.as_uuid(),
         sequence: letter.claim_version.get(),
     };
-    Ok(page(found, paging, cursor, |letter| Found::DeadLetter(Box::new(letter))))
+    Ok(page_past(found, paging, cursor, |letter| Found::DeadLetter(Box::new(letter))))
 }
 
 async fn transitions(db: &Db<'_>, job: JobId, paging: &Paging) -> Result<Vec<TransitionView>> {

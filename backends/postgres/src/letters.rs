@@ -7,13 +7,15 @@ use leasehold_core::letter::Replay;
 use leasehold_core::row::DeadLetterRow;
 use leasehold_core::rules::{Changes, EnqueueWants, Work};
 use leasehold_core::{
-    Controlled, DeadLetterView, JobId, Json, LetterFilter, LetterState, Paging, Result,
+    Controlled, Cursor, DeadLetterView, ErrorKind, JobId, Json, LetterFilter, LetterState, Paging,
+    Result,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::bind::Params;
 use crate::error::corrupt;
+use crate::find::Listed;
 use crate::joined::Joined;
 use crate::load::{self, Facts};
 use crate::row::Columns;
@@ -148,7 +150,7 @@ pub(crate) async fn page(
     db: &Db<'_>,
     filter: &LetterFilter,
     paging: &Paging,
-) -> Result<Vec<DeadLetterView>> {
+) -> Result<Vec<Listed<DeadLetterView>>> {
     // Without a cursor the nil id, which no row has, lies before every row.
     let mut begin = paging.after.map_or((Uuid::nil(), -1), |cursor| (cursor.id, cursor.sequence));
     let mut last = Uuid::max();
@@ -167,7 +169,17 @@ pub(crate) async fn page(
         .one(last);
     let read = |row: &Row| {
         let mut columns = Columns::of(row);
-        Ok(DeadLetterView::from_row(columns.dead_letter()?, columns.time()?))
+        let mut read = || -> Result<_> {
+            Ok(DeadLetterView::from_row(columns.dead_letter()?, columns.time()?))
+        };
+        match read() {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                let mut columns = Columns::of(row);
+                let at = Cursor { id: columns.id()?, sequence: columns.raw()? };
+                Ok(Err((at, error)))
+            }
+            said => said.map(Ok),
+        }
     };
     db.rows(sql!("find_dead_letters"), values, read).await
 }

@@ -157,8 +157,13 @@ impl<'r> Columns<'r> {
     }
 
     pub(crate) fn job(&mut self) -> Result<JobRow> {
+        let id = JobId::from_uuid(self.id()?);
+        self.job_of(id).map_err(|error| error.damaging(id))
+    }
+
+    fn job_of(&mut self, id: JobId) -> Result<JobRow> {
         Ok(JobRow {
-            id: JobId::from_uuid(self.id()?),
+            id,
             queue: self.text(|text| QueueName::new(text))?,
             kind: self.text(|text| JobKind::new(text))?,
             lifecycle: self.text(|text| LifecycleName::new(text))?,
@@ -190,6 +195,10 @@ impl<'r> Columns<'r> {
     }
 
     pub(crate) fn request(&mut self, job: JobId) -> Result<RequestRow> {
+        self.request_of(job).map_err(|error| error.damaging(job))
+    }
+
+    fn request_of(&mut self, job: JobId) -> Result<RequestRow> {
         Ok(RequestRow {
             job,
             payload: self.json()?,
@@ -199,6 +208,11 @@ impl<'r> Columns<'r> {
             subject: self.subject()?,
             traceparent: self.raw()?,
         })
+    }
+
+    /// What earlier executions of a job left.
+    pub(crate) fn checkpoint(&mut self, job: JobId) -> Result<Option<Json>> {
+        self.maybe_json().map_err(|error| error.damaging(job))
     }
 
     pub(crate) fn outcome(&mut self) -> Result<OutcomeRow> {

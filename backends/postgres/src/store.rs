@@ -275,12 +275,7 @@ impl Store for PostgresStore {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>> {
-        let claims = match self.take(&request).await? {
-            Some(claims) => claims,
-            None => self.run(Lane::Shared, &request).await?,
-        };
-        self.keep_marks(&request.queues, &claims);
-        Ok(claims)
+        self.claim_past(request).await
     }
 
     async fn renew(&self, request: RenewRequest) -> Result<Vec<Renewal>> {
@@ -296,7 +291,7 @@ impl Store for PostgresStore {
     }
 
     async fn reclaim(&self, request: ReclaimRequest) -> Result<Reclaimed> {
-        self.run(Lane::Shared, &request).await
+        self.reclaim_past(request).await
     }
 
     async fn publish(&self, events: Vec<NewEvent>) -> Result<Vec<Published>> {

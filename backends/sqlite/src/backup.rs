@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use leasehold_core::rules::Ids;
 use leasehold_core::{Actor, Control, Controlled, Epoch, Error, ErrorKind, Limits, Result, Store};
-use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, Transaction, params};
 
 use crate::error::{corrupt, engine, named};
 use crate::files::Files;
 use crate::open::{Place, Target};
-use crate::statement::{row, sql};
+use crate::statement::{execute, row, sql};
 use crate::store::{Origin, SqliteStore};
 
 /// How often a copy that met a lock is tried, and the pause between.
@@ -94,16 +94,33 @@ pub async fn restore(
 }
 
 async fn raise(store: &SqliteStore, above: Option<Epoch>, actor: Actor) -> Result<Epoch> {
-    loop {
-        let control = Control::BumpEpoch { actor: actor.clone() };
-        match store.control(control).await? {
-            Controlled::Epoch(epoch) if above.is_none_or(|above| epoch > above) => {
-                return Ok(epoch);
-            }
-            Controlled::Epoch(_) => {}
-            _ => return Err(corrupt("the epoch could not be raised")),
-        }
+    if let Some(above) = above {
+        let lift =
+            move |tx: &Transaction<'_>| execute(tx, sql!("raise_epoch"), params![above.get()]);
+        store.call("restore", lift).await?;
     }
+    match store.control(Control::BumpEpoch { actor }).await? {
+        Controlled::Epoch(epoch) => Ok(epoch),
+        _ => Err(corrupt("the epoch could not be raised")),
+    }
+}
+
+/// Removes what a copy to this path has written so far, for a process that ends in the middle of it.
+pub fn abandon_copy(to: &Path) {
+    Part { path: part_of(to), operation: "back up" }.remove();
+}
+
+/// Removes what a restore to this URL has written so far, for a process that ends in the middle of it.
+pub fn abandon_restore(url: &str) {
+    if let Ok(Target { place: Place::File(to), .. }) = Target::parse(url) {
+        abandon_copy(&to);
+    }
+}
+
+fn part_of(to: &Path) -> PathBuf {
+    let mut path = to.as_os_str().to_owned();
+    path.push(".part");
+    PathBuf::from(path)
 }
 
 impl SqliteStore {
@@ -127,9 +144,7 @@ impl Part {
         if to.try_exists().map_err(|error| unavailable(operation, to, &error))? {
             return Err(there(operation, to));
         }
-        let mut path = to.as_os_str().to_owned();
-        path.push(".part");
-        let part = Self { path: PathBuf::from(path), operation };
+        let part = Self { path: part_of(to), operation };
         part.remove(); // what a copy that was cut off left behind
         Ok(part)
     }

@@ -264,7 +264,7 @@ fn write_claimed(
 pub(crate) fn candidate(row: &rusqlite::Row<'_>) -> Result<Candidate> {
     let mut columns = Columns::of(row);
     let row = columns.job()?;
-    let asked = (columns.request(row.id)?, columns.maybe_json()?);
+    let asked = (columns.request(row.id)?, columns.checkpoint(row.id)?);
     Ok((row, Some(asked)))
 }
 

@@ -3,8 +3,8 @@
 use leasehold_core::row::QueueRow;
 use leasehold_core::rules::Lifecycles;
 use leasehold_core::{
-    Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView,
-    LetterFilter, Page, Paging, Query, Result, TransitionView, WaitView,
+    Cursor, DeadLetterView, Error, ErrorKind, EventFilter, EventView, Found, JobFilter, JobId,
+    JobView, LetterFilter, Page, Paging, Query, Result, TransitionView, UnreadableView, WaitView,
 };
 use rusqlite::{Connection, params};
 
@@ -21,13 +21,13 @@ pub(crate) fn find(conn: &Connection, shared: &Shared, query: &Query) -> Result<
             let lifecycles = load::lifecycles(conn, shared)?;
             let found = jobs(conn, &lifecycles, filter, paging)?;
             let cursor = |job: &JobView| Cursor { id: job.id.as_uuid(), sequence: 0 };
-            Ok(page(found, paging, cursor, |job| Found::Job(Box::new(job))))
+            Ok(page_past(found, paging, cursor, |job| Found::Job(Box::new(job))))
         }
         Query::Events(filter, paging) => {
             paging.check()?;
             let found = events(conn, filter, paging)?;
             let cursor = |event: &EventView| Cursor { id: event.id.as_uuid(), sequence: 0 };
-            Ok(page(found, paging, cursor, |event| Found::Event(Box::new(event))))
+            Ok(page_past(found, paging, cursor, |event| Found::Event(Box::new(event))))
         }
         Query::DeadLetters(queue, paging) => {
             let mut filter = LetterFilter::new();
@@ -86,6 +86,38 @@ fn page<T>(
     Page::from_parts(found.into_iter().map(wrap).collect(), next)
 }
 
+/// The same of rows of which some cannot be read; those are in their places all the same.
+fn page_past<T>(
+    found: Vec<Listed<T>>,
+    paging: &Paging,
+    cursor: impl Fn(&T) -> Cursor,
+    wrap: impl Fn(T) -> Found,
+) -> Page<Found> {
+    let at = |listed: &Listed<T>| listed.as_ref().map_or_else(|(at, _)| *at, &cursor);
+    let shown = |listed: Listed<T>| match listed {
+        Ok(row) => wrap(row),
+        Err((at, error)) => Found::Unreadable(UnreadableView::new(at, &error)),
+    };
+    page(found, paging, at, shown)
+}
+
+/// A row of a listing, or where one stands that cannot be read, and why.
+pub(crate) type Listed<T> = std::result::Result<T, (Cursor, Error)>;
+
+/// Reads a row that begins with its id.
+fn listed<T>(
+    row: &rusqlite::Row<'_>,
+    read: impl Fn(&rusqlite::Row<'_>) -> Result<T>,
+) -> Result<Listed<T>> {
+    match read(row) {
+        Err(error) if error.kind() == ErrorKind::Corrupt => {
+            let at = Cursor { id: Columns::of(row).id()?, sequence: 0 };
+            Ok(Err((at, error)))
+        }
+        said => said.map(Ok),
+    }
+}
+
 fn after(paging: &Paging) -> (Vec<u8>, i64) {
     // Without a cursor the empty blob and -1 lie before every row.
     paging.after.map_or((Vec::new(), -1), |cursor| (cursor.id.as_bytes().to_vec(), cursor.sequence))
@@ -96,7 +128,7 @@ fn jobs(
     lifecycles: &Lifecycles,
     filter: &JobFilter,
     paging: &Paging,
-) -> Result<Vec<JobView>> {
+) -> Result<Vec<Listed<JobView>>> {
     let (begin, _) = after(paging);
     let mut only = filter.id;
     if let Some((scope, key)) = &filter.key {
@@ -125,8 +157,10 @@ fn jobs(
             return Ok(Vec::new());
         }
         let values = params![id.as_bytes().as_slice(), queue, state, kind, subject, partition];
-        return rows(conn, sql!("find_job"), values, view);
+        // Whoever asks for one job is told why it cannot be read.
+        return Ok(rows(conn, sql!("find_job"), values, view)?.into_iter().map(Ok).collect());
     }
+    let view = |row: &rusqlite::Row<'_>| listed(row, view);
     let size = bound(paging.size + 1);
     let values = params![begin, queue, state, kind, subject, size, partition];
     if subject.is_some() {
@@ -148,7 +182,11 @@ fn jobs(
     Ok(found)
 }
 
-fn events(conn: &Connection, filter: &EventFilter, paging: &Paging) -> Result<Vec<EventView>> {
+fn events(
+    conn: &Connection,
+    filter: &EventFilter,
+    paging: &Paging,
+) -> Result<Vec<Listed<EventView>>> {
     let (begin, _) = after(paging);
     let of_key = filter.ordering.as_ref().is_some_and(|ordering| ordering.key_text().is_some());
     if filter.id.is_none() && !of_key && (filter.topic.is_some() || filter.state.is_some()) {
@@ -172,7 +210,7 @@ fn events_by(
     sql: Sql,
     filter: &EventFilter,
     (begin, id, limit): (&[u8], Option<&[u8]>, usize),
-) -> Result<Vec<EventView>> {
+) -> Result<Vec<Listed<EventView>>> {
     let values = params![
         begin,
         id,
@@ -182,7 +220,11 @@ fn events_by(
         filter.ordering.as_ref().and_then(|ordering| ordering.key_text()),
         bound(limit),
     ];
-    rows(conn, sql, values, |row| Ok(Columns::of(row).event()?.into()))
+    let view = |row: &rusqlite::Row<'_>| Ok(EventView::from(Columns::of(row).event()?));
+    if filter.id.is_some() {
+        return Ok(rows(conn, sql, values, view)?.into_iter().map(Ok).collect());
+    }
+    rows(conn, sql, values, |row| listed(row, view))
 }
 
 fn letter_page(conn: &Connection, filter: &LetterFilter, paging: &Paging) -> Result<Page<Found>> {
@@ -192,7 +234,7 @@ fn letter_page(conn: &Connection, filter: &LetterFilter, paging: &Paging) -> Res
         id: letter.job.as_uuid(),
         sequence: letter.claim_version.get(),
     };
-    Ok(page(found, paging, cursor, |letter| Found::DeadLetter(Box::new(letter))))
+    Ok(page_past(found, paging, cursor, |letter| Found::DeadLetter(Box::new(letter))))
 }
 
 fn transitions(conn: &Connection, job: JobId, paging: &Paging) -> Result<Vec<TransitionView>> {

@@ -5,10 +5,11 @@ use leasehold_core::letter::Replay;
 use leasehold_core::row::DeadLetterRow;
 use leasehold_core::rules::{Changes, EnqueueWants, Work};
 use leasehold_core::{
-    Controlled, DeadLetterView, JobId, LetterFilter, LetterState, Paging, Result,
+    Controlled, Cursor, DeadLetterView, ErrorKind, JobId, LetterFilter, LetterState, Paging, Result,
 };
 use rusqlite::{Connection, params};
 
+use crate::find::Listed;
 use crate::joined::Joined;
 use crate::load::{self, Before, Facts, bound};
 use crate::row::{Columns, micros};
@@ -137,7 +138,7 @@ pub(crate) fn page(
     conn: &Connection,
     filter: &LetterFilter,
     paging: &Paging,
-) -> Result<Vec<DeadLetterView>> {
+) -> Result<Vec<Listed<DeadLetterView>>> {
     // Without a cursor the empty blob and -1 lie before every row.
     let mut begin = paging
         .after
@@ -162,6 +163,16 @@ pub(crate) fn page(
         if queue.is_some() { sql!("find_dead_letters_of") } else { sql!("find_dead_letters") };
     rows(conn, sql, values, |row| {
         let mut columns = Columns::of(row);
-        Ok(DeadLetterView::from_row(columns.dead_letter()?, columns.time()?))
+        let mut read = || -> Result<_> {
+            Ok(DeadLetterView::from_row(columns.dead_letter()?, columns.time()?))
+        };
+        match read() {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                let mut columns = Columns::of(row);
+                let at = Cursor { id: columns.id()?, sequence: columns.raw()? };
+                Ok(Err((at, error)))
+            }
+            said => said.map(Ok),
+        }
     })
 }

@@ -28,6 +28,7 @@
 //! decide what a verb does; those rules are the contract's.
 
 mod admit;
+mod aside;
 mod audit;
 mod backup;
 mod blob;
@@ -65,7 +66,7 @@ mod waits;
 mod write;
 mod writer;
 
-pub use backup::restore;
+pub use backup::{abandon_copy, abandon_restore, restore};
 #[cfg(feature = "lab")]
 pub use clock::{pass, step_wall};
 pub use error::own_error;
@@ -88,11 +89,10 @@ pub async fn open(url: &str) -> leasehold_core::Result<SqliteStore> {
     SqliteStore::open(url).await
 }
 
-/// Reads a URL and opens nothing; for the fuzz targets alone.
+/// Reads a URL and opens nothing.
 ///
 /// # Errors
 /// As [`open`] for a URL that is none.
-#[cfg(fuzzing)]
 pub fn read_url(url: &str) -> leasehold_core::Result<()> {
     open::Target::parse(url).map(|_| ())
 }

@@ -201,7 +201,7 @@ pub(crate) fn asked(
     let read = |row: &rusqlite::Row<'_>| {
         let mut columns = Columns::of(row);
         let id = JobId::from_uuid(columns.id()?);
-        Ok((id, (columns.request(id)?, columns.maybe_json()?)))
+        Ok((id, (columns.request(id)?, columns.checkpoint(id)?)))
     };
     let list = params![id_list(ids.iter().map(JobId::as_bytes))];
     Ok(rows(conn, sql!("load_request"), list, read)?.into_iter().collect())

@@ -177,8 +177,13 @@ impl<'r, 's> Columns<'r, 's> {
     }
 
     pub(crate) fn job(&mut self) -> Result<JobRow> {
+        let id = JobId::from_uuid(self.id()?);
+        self.job_of(id).map_err(|error| error.damaging(id))
+    }
+
+    fn job_of(&mut self, id: JobId) -> Result<JobRow> {
         Ok(JobRow {
-            id: JobId::from_uuid(self.id()?),
+            id,
             queue: self
                 .text(|text| QUEUE.with_borrow_mut(|last| again(last, text, QueueName::as_str)))?,
             kind: self
@@ -214,6 +219,10 @@ impl<'r, 's> Columns<'r, 's> {
     }
 
     pub(crate) fn request(&mut self, job: JobId) -> Result<RequestRow> {
+        self.request_of(job).map_err(|error| error.damaging(job))
+    }
+
+    fn request_of(&mut self, job: JobId) -> Result<RequestRow> {
         Ok(RequestRow {
             job,
             payload: self.json()?,
@@ -223,6 +232,11 @@ impl<'r, 's> Columns<'r, 's> {
             subject: self.subject()?,
             traceparent: self.raw()?,
         })
+    }
+
+    /// What earlier executions of a job left.
+    pub(crate) fn checkpoint(&mut self, job: JobId) -> Result<Option<Json>> {
+        self.maybe_json().map_err(|error| error.damaging(job))
     }
 
     pub(crate) fn outcome(&mut self) -> Result<OutcomeRow> {

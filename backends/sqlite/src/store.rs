@@ -337,7 +337,7 @@ impl Store for SqliteStore {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>> {
-        self.verb("claim", move |tx| tx.claim(&request)).await
+        self.claim_past(request).await
     }
 
     async fn renew(&self, request: RenewRequest) -> Result<Vec<Renewal>> {
@@ -353,7 +353,7 @@ impl Store for SqliteStore {
     }
 
     async fn reclaim(&self, request: ReclaimRequest) -> Result<Reclaimed> {
-        self.verb("reclaim", move |tx| tx.reclaim(&request)).await
+        self.reclaim_past(request).await
     }
 
     async fn publish(&self, events: Vec<NewEvent>) -> Result<Vec<Published>> {

@@ -129,6 +129,7 @@ struct Inner {
     message: String,
     lost: Option<LostReason>,
     existing: Option<JobId>,
+    damaged: Option<JobId>,
     restart: bool,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
@@ -143,6 +144,7 @@ impl Error {
             message: message.into(),
             lost: None,
             existing: None,
+            damaged: None,
             restart: false,
             source: None,
         }))
@@ -169,6 +171,13 @@ impl Error {
     #[must_use]
     pub fn about(self, subject: impl fmt::Display) -> Self {
         self.map(|inner| inner.subject = Some(subject.to_string()))
+    }
+
+    /// Names the job whose stored row is damaged; of errors of other kinds only the row they are about.
+    #[must_use]
+    pub fn damaging(self, job: JobId) -> Self {
+        let is_damage = self.kind() == ErrorKind::Corrupt;
+        self.about(format!("job {job}")).map(|inner| inner.damaged = is_damage.then_some(job))
     }
 
     /// Keeps the driver's error as the source.
@@ -217,6 +226,11 @@ impl Error {
     /// The job that holds the key or id, where the kind is [`ErrorKind::Conflict`].
     pub fn existing_job(&self) -> Option<JobId> {
         self.0.existing
+    }
+
+    /// The job whose stored row cannot be read, where that is known and the kind is [`ErrorKind::Corrupt`].
+    pub fn damaged_job(&self) -> Option<JobId> {
+        self.0.damaged
     }
 
     /// Whether the same call may succeed later without a change by the caller.

@@ -41,6 +41,7 @@ pub mod statement;
 pub mod store;
 pub mod time;
 pub mod tombstone_view;
+mod unreadable_view;
 pub mod upkeep;
 pub mod wait_view;
 
@@ -87,5 +88,6 @@ pub use statement::{Statement, Value};
 pub use store::{Store, StoreExt};
 pub use time::{LeaseLength, Timestamp};
 pub use tombstone_view::TombstoneView;
+pub use unreadable_view::UnreadableView;
 pub use upkeep::{OutboxStats, PruneRequest, Pruned, QueueStats, Stats};
 pub use wait_view::{ParentCounts, WaitView};

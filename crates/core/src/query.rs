@@ -18,7 +18,6 @@ use crate::name::{
 };
 use crate::settle::VerdictKind;
 use crate::time::Timestamp;
-use crate::tombstone_view::TombstoneView;
 use crate::wait_view::{ParentCounts, WaitView};
 
 /// What to list.
@@ -276,7 +275,9 @@ pub enum Found {
     /// How many of a job's parents are where.
     ParentCounts(ParentCounts),
     /// What is left of a pruned job.
-    Tombstone(TombstoneView),
+    Tombstone(crate::tombstone_view::TombstoneView),
+    /// A row of the listing that cannot be read; the others are there.
+    Unreadable(crate::unreadable_view::UnreadableView),
 }
 
 /// A job as a reader sees it.

@@ -27,8 +27,8 @@ fn told(row: &Row) -> Result<Told> {
     let (done, has) = (columns.raw()?, columns.raw::<bool>()?);
     let taken = if has {
         let job = columns.job()?;
-        let request = columns.request(job.id)?;
-        Some((job, request, columns.maybe_json()?))
+        let (id, request) = (job.id, columns.request(job.id)?);
+        Some((job, request, columns.checkpoint(id)?))
     } else {
         None
     };

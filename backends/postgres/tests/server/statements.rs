@@ -157,6 +157,7 @@ const TABLE: &[(&str, &str)] = &[
     ("prune_transitions", "{ended}"),
     ("prune_wait", "{ended}"),
     ("prune_waited", "{ended}"),
+    ("set_aside", "({leased})[1], now(), gen_random_uuid(), 'infinity'"),
     ("stats_blocked", ""),
     ("shared_queues", "array['default', 'shared', 'none']"),
     ("stats_ended", ""),

@@ -104,9 +104,7 @@ impl Work {
         request: RequestRow,
         checkpoint: Option<crate::json::Json>,
     ) -> Result<Claim> {
-        let corrupt = |why: &str| {
-            Error::new(ErrorKind::Corrupt, "claim", why).about(format!("job {}", row.id))
-        };
+        let corrupt = |why: &str| Error::new(ErrorKind::Corrupt, "claim", why).damaging(row.id);
         let (Some(lease), Some(claim)) = (&row.lease, row.claim) else {
             return Err(corrupt("a claimed row has no lease"));
         };

@@ -161,7 +161,7 @@ impl Work {
         self.lifecycles.get(&row.lifecycle, row.revision).ok_or_else(|| {
             let why =
                 format!("lifecycle {} revision {} is not registered", row.lifecycle, row.revision);
-            Error::new(ErrorKind::Corrupt, "lifecycle", why).about(format!("job {}", row.id))
+            Error::new(ErrorKind::Corrupt, "lifecycle", why).damaging(row.id)
         })
     }
 

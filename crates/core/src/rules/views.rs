@@ -20,9 +20,7 @@ impl JobView {
         request: RequestRow,
         outcome: OutcomeRow,
     ) -> Result<Self> {
-        let corrupt = |why: String| {
-            Error::new(ErrorKind::Corrupt, "find", why).about(format!("job {}", job.id))
-        };
+        let corrupt = |why: String| Error::new(ErrorKind::Corrupt, "find", why).damaging(job.id);
         let lifecycle = lifecycles.get(&job.lifecycle, job.revision).ok_or_else(|| {
             corrupt(format!(
                 "lifecycle {} revision {} is not registered",

@@ -1,0 +1,86 @@
+//! Owns what becomes of a job whose row cannot be read: it is put to rest, so that no other job waits for
+//! it, and the log and the audit log name it. Mends nothing.
+
+use async_trait::async_trait;
+use leasehold_core::{
+    Actor, AuditEntry, Claim, ClaimId, ClaimRequest, Error, JobId, ReclaimRequest, Reclaimed,
+    Records, Result, Timestamp,
+};
+
+use crate::bind::Params;
+use crate::joined::{Joined, Verb};
+use crate::pool::Lane;
+use crate::statement::sql;
+use crate::store::PostgresStore;
+
+/// The most damaged rows that one call passes over.
+const ASIDE_MAX: usize = 1_000;
+
+struct SetAside {
+    job: JobId,
+    claim: Option<ClaimId>,
+}
+
+#[async_trait]
+impl Verb for SetAside {
+    const NAME: &'static str = "set aside";
+    type Answer = bool;
+
+    async fn on(&self, tx: &Joined<'_>) -> Result<bool> {
+        let now = tx.facts().await?.now;
+        let values = Params::new().one(self.job).one(now).one(self.claim).one(Timestamp::MAX);
+        Ok(tx.db.execute(sql!("set_aside"), values).await? > 0)
+    }
+}
+
+impl PostgresStore {
+    /// Claims, past jobs whose rows cannot be read. What a claim had taken when it met one it finds again.
+    pub(crate) async fn claim_past(&self, mut request: ClaimRequest) -> Result<Vec<Claim>> {
+        for _ in 0..ASIDE_MAX {
+            match self.claim_once(&request).await {
+                Err(error) => self.set_aside(error, Some(request.claim)).await?,
+                claims => return claims,
+            }
+            request = request.repeat();
+        }
+        self.claim_once(&request).await
+    }
+
+    async fn claim_once(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
+        let claims = match self.take(request).await? {
+            Some(claims) => claims,
+            None => self.run(Lane::Shared, request).await?,
+        };
+        self.keep_marks(&request.queues, &claims);
+        Ok(claims)
+    }
+
+    /// Reclaims, past jobs whose rows cannot be read.
+    pub(crate) async fn reclaim_past(&self, request: ReclaimRequest) -> Result<Reclaimed> {
+        for _ in 0..ASIDE_MAX {
+            match self.run(Lane::Shared, &request).await {
+                Err(error) => self.set_aside(error, None).await?,
+                done => return done,
+            }
+        }
+        self.run(Lane::Shared, &request).await
+    }
+
+    /// Puts the job that an error names to rest.
+    ///
+    /// # Errors
+    /// The error itself where it names none, or one that is not there to be put to rest.
+    async fn set_aside(&self, error: Error, claim: Option<ClaimId>) -> Result<()> {
+        let Some(job) = error.damaged_job() else { return Err(error) };
+        if !self.run(Lane::Shared, &SetAside { job, claim }).await? {
+            return Err(error);
+        }
+        tracing::error!(
+            %job, %error,
+            "a stored job cannot be read and rests until its row is mended and it is woken"
+        );
+        let entry =
+            AuditEntry::new(Actor::new("leasehold")?, "job.set_aside", format!("job {job}"));
+        self.append(entry.detail(error.message())).await.map(|_| ())
+    }
+}
