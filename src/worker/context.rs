@@ -10,6 +10,7 @@ use leasehold_core::{
 use tokio_util::sync::CancellationToken;
 
 use super::handler::Handled;
+use super::trace::Trace;
 use crate::clock;
 use crate::lane::Leases;
 use crate::observe::{Observer, tell_refused};
@@ -28,6 +29,7 @@ pub(super) struct Inner {
     pub(super) events: Mutex<Vec<NewEvent>>,
     pub(super) step: tokio::sync::Mutex<u32>,
     pub(super) observer: Arc<dyn Observer>,
+    pub(super) trace: Trace,
 }
 
 impl Context {
@@ -39,6 +41,12 @@ impl Context {
     /// The payload, byte for byte.
     pub fn payload(&self) -> &Json {
         &self.0.job.payload
+    }
+
+    /// The place of this execution in its trace, to go along with what it sends or enqueues: in the trace
+    /// that the job carries, or in one that begins here (W3C Trace Context).
+    pub fn traceparent(&self) -> String {
+        self.0.trace.traceparent()
     }
 
     /// The proof of this claim.
@@ -77,8 +85,9 @@ impl Context {
     }
 
     /// Keeps an event for the next progress or the settlement, whichever comes first; a
-    /// failed attempt drops it.
+    /// failed attempt drops it. One without a trace goes along in this execution's.
     pub fn publish(&self, event: NewEvent) {
+        let event = self.0.trace.carried_by(event);
         self.0.events().push(event);
     }
 
@@ -130,6 +139,10 @@ impl Context {
                 Err(error)
             }
         }
+    }
+
+    pub(super) fn trace(&self) -> &Trace {
+        &self.0.trace
     }
 
     pub(super) fn take_events(&self) -> Vec<NewEvent> {

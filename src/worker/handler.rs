@@ -12,6 +12,8 @@ use leasehold_core::{
 };
 use serde::Serialize;
 
+use super::trace::Trace;
+
 /// How a handler ended well.
 #[derive(Debug)]
 #[must_use]
@@ -86,6 +88,7 @@ impl Handled {
         self,
         fence: Fence,
         published: Vec<NewEvent>,
+        trace: &Trace,
     ) -> Result<Settlement, Box<(Settlement, Settled)>> {
         let verdict = match self.end {
             End::Settled(own) if own.0.fence == fence => {
@@ -111,7 +114,7 @@ impl Handled {
         };
         let mut settlement = Settlement::new(fence, verdict);
         settlement.events = published;
-        settlement.events.extend(self.events);
+        settlement.events.extend(self.events.into_iter().map(|event| trace.carried_by(event)));
         settlement.jobs = self.jobs;
         Ok(settlement)
     }

@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 use leasehold_core::{Claim, Failure, FailureCode, Settled, Settlement, Verdict};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use super::builder::{Handler, Worker};
 use super::context::{Context, Inner};
 use super::handler::{Handled, HandlerError};
 use super::run::Running;
 use super::settle::InHand;
+use super::trace::Trace;
 use crate::circuit::Pass;
 use crate::clock;
 use crate::lane::Held;
@@ -37,6 +39,8 @@ impl Running {
         let lost = held.lost();
         self.leases.add(held);
         let settler = self.settler.clone();
+        let trace = Trace::of(claim.job.traceparent.as_deref());
+        let span = trace.span(&claim.job);
         let mut held = InHand::new(self.leases.clone(), fence, &claim.job);
         let left = ends.saturating_duration_since(clock::now());
         let handler = match self.may_begin(&claim, left, length) {
@@ -56,11 +60,13 @@ impl Running {
             events: Mutex::default(),
             step: tokio::sync::Mutex::default(),
             observer: self.worker.observer.clone(),
+            trace,
         }));
         let run = Run { worker: self.worker.clone(), closing: self.closing.clone(), lost };
-        tasks.spawn(async move {
+        let work = async move {
             let begun = clock::now();
             let over = run.run(handler, context).await;
+            Span::current().record("outcome", over.outcome());
             held.ran = Some(clock::now().saturating_duration_since(begun));
             if let (Some(pass), Some(verdict)) = (pass, over.verdict()) {
                 pass.learn(verdict);
@@ -72,7 +78,8 @@ impl Running {
                 }
                 Over::Lost => run.worker.observer.lease_lost(Leased::Job),
             }
-        });
+        };
+        tasks.spawn(work.instrument(span));
     }
 
     /// The job's handler, or how long to put it back for.
@@ -119,6 +126,11 @@ impl Over {
         }
     }
 
+    /// What the span of the execution is told.
+    fn outcome(&self) -> &'static str {
+        self.verdict().map_or("lost", |verdict| verdict.kind().as_str())
+    }
+
     fn by(context: &Context, verdict: Verdict) -> Self {
         Self::Settle(Box::new(Settlement::new(context.fence(), verdict)))
     }
@@ -127,7 +139,7 @@ impl Over {
 impl Run {
     async fn run(&self, handler: Handler, context: Context) -> Over {
         let (run, inside) = (handler.run.clone(), context.clone());
-        let mut task = Task(tokio::spawn(async move { run(inside).await }));
+        let mut task = Task(tokio::spawn(async move { run(inside).await }.in_current_span()));
         let ended = tokio::select! {
             biased;
             () = self.lost.cancelled() => return Over::Lost,
@@ -147,7 +159,11 @@ impl Run {
     ) -> Over {
         let failed = match ended {
             Ok(Ok(handled)) => {
-                return match handled.into_settlement(context.fence(), context.take_events()) {
+                return match handled.into_settlement(
+                    context.fence(),
+                    context.take_events(),
+                    context.trace(),
+                ) {
                     Ok(settlement) => Over::Settle(Box::new(settlement)),
                     Err(own) => Over::Settled(own),
                 };

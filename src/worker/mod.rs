@@ -11,6 +11,7 @@ mod run;
 mod settle;
 #[cfg(test)]
 pub(crate) mod tests;
+mod trace;
 
 pub use builder::{Worker, WorkerBuilder};
 pub use context::Context;
