@@ -17,13 +17,52 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>> {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     match scheme {
         "postgres" | "postgresql" => postgres(url).await,
-        "libsql" | "ws" | "wss" | "http" | "https" => {
-            let why = "a remote libSQL server gives no transaction over jobs and your own rows; \
-                       open a local file by its path";
-            Err(Error::new(ErrorKind::Invalid, "connect", why))
-        }
+        "libsql" | "ws" | "wss" | "http" | "https" => Err(remote()),
         _ => sqlite(url).await,
     }
+}
+
+/// Says whether [`connect`] understands a URL; opens nothing.
+///
+/// ```
+/// assert!(leasehold::read_url("sqlite:jobs.db").is_ok());
+/// assert!(leasehold::read_url("mysql://db.example/jobs").is_err());
+/// ```
+///
+/// # Errors
+/// `Invalid`, as [`connect`].
+pub fn read_url(url: &str) -> Result<()> {
+    match url.split_once("://").map_or("", |(scheme, _)| scheme) {
+        "postgres" | "postgresql" => read_postgres(url),
+        "libsql" | "ws" | "wss" | "http" | "https" => Err(remote()),
+        _ => read_sqlite(url),
+    }
+}
+
+fn remote() -> Error {
+    let why = "a remote libSQL server gives no transaction over jobs and your own rows; \
+               open a local file by its path";
+    Error::new(ErrorKind::Invalid, "connect", why)
+}
+
+#[cfg(feature = "postgres")]
+fn read_postgres(url: &str) -> Result<()> {
+    leasehold_postgres::read_url(url)
+}
+
+#[cfg(not(feature = "postgres"))]
+fn read_postgres(_url: &str) -> Result<()> {
+    Err(without("postgres"))
+}
+
+#[cfg(feature = "sqlite")]
+fn read_sqlite(url: &str) -> Result<()> {
+    leasehold_sqlite::read_url(url)
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn read_sqlite(_url: &str) -> Result<()> {
+    Err(without("sqlite"))
 }
 
 #[cfg(feature = "postgres")]

@@ -83,7 +83,7 @@ pub mod workspace;
 
 /// For implementing [`Sink`] and other async traits of this crate.
 pub use async_trait::async_trait;
-pub use connect::connect;
+pub use connect::{connect, read_url};
 pub use leasehold_core::*;
 pub use maintenance::Maintenance;
 pub use relay::{ChannelSink, Delivery, JsonLinesSink, Relay, Sink, Undelivered};

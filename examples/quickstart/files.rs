@@ -32,13 +32,22 @@ pub(crate) fn below(folder: &Path, place: &Path) -> Result<Vec<PathBuf>, Box<dyn
             let ours = entry.path() == place;
             if sort.is_dir() && !hidden && !ours {
                 folders.push(entry.path());
-            } else if sort.is_file() && !hidden {
+            } else if sort.is_file() && !hidden && is_text(&entry.path()) {
                 found.push(entry.path());
             }
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// A payload is JSON, which holds text only. The command keeps such names in hexadecimal; here they are left out.
+fn is_text(path: &Path) -> bool {
+    let is_text = path.to_str().is_some();
+    if !is_text {
+        eprintln!("left out, its name is not UTF-8: {}", path.display());
+    }
+    is_text
 }
 
 /// The job of a file: the same file in the same state is the same job, however often it is asked for.

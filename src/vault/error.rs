@@ -14,6 +14,8 @@ pub enum VaultError {
     UnknownKey(KekId),
     /// The key is being retired, or is: nothing new is sealed with it.
     RetiredKey(KekId),
+    /// The key seals what is new in this ring, so it cannot be retired; make another the active one.
+    ActiveKey(KekId),
     /// The ciphertext belongs elsewhere, was altered, or was made with other key bytes under this id.
     Authentication,
     /// What is stored is no sealed secret of a known version.
@@ -38,6 +40,9 @@ impl fmt::Display for VaultError {
         match self {
             Self::UnknownKey(kek) => write!(f, "vault: unknown key id {kek}"),
             Self::RetiredKey(kek) => write!(f, "vault: key {kek} is retired"),
+            Self::ActiveKey(kek) => {
+                write!(f, "vault: key {kek} is the active one of this ring, and cannot be retired")
+            }
             Self::Authentication => f.write_str("vault: authentication failed"),
             Self::Malformed(what) => write!(f, "vault: malformed {what}"),
             Self::InUse { kek, blobs } => {

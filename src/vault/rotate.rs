@@ -156,10 +156,19 @@ impl Vault {
     /// be sealed with it. Then take it out of the ring.
     ///
     /// # Errors
-    /// `InUse` with how many need it; `RetiredKey` for the active key of this ring; those of the store.
+    /// `InUse` with how many need it; `ActiveKey` for the active key of this ring; `UnknownKey` for one that
+    /// neither the ring holds nor any secret needs; those of the store.
     pub async fn retire(&self, kek: &KekId, actor: Actor) -> Result<(), VaultError> {
         if *kek == self.keys.active() {
-            return Err(VaultError::RetiredKey(kek.clone()));
+            return Err(VaultError::ActiveKey(kek.clone()));
+        }
+        let id = RecordId::new(KEYS, kek.as_str())?;
+        // Nothing was ever wrapped like this; a ring that has the key says so, another names it unknown.
+        let asked = self.keys.unwrap(kek, &[], &[]).await;
+        let is_in_ring = !matches!(asked, Err(VaultError::UnknownKey(_)));
+        let is_known = is_in_ring || self.records().get(id).await?.is_some();
+        if !is_known && self.uses(kek).await? == 0 {
+            return Err(VaultError::UnknownKey(kek.clone()));
         }
         let mark = PutDocument::new(RecordId::new(KEYS, kek.as_str())?, Json::of("retired")?);
         self.records().put(mark).await?;

@@ -134,7 +134,9 @@ impl ReplayBatch {
     /// `Invalid` without a note or the word that repeating is safe, or for a size out of range; engine
     /// errors of the listing. Those of a replay end the page early, in [`ReplayReport::stopped`].
     pub async fn page(&self, store: &dyn Store, after: Option<Cursor>) -> Result<ReplayReport> {
-        self.request(JobId::new(), None).check()?;
+        // Of the request, not of a job: the id is only there to ask.
+        let unnamed = |error: Error| Error::new(error.kind(), "replay", error.message());
+        self.request(JobId::new(), None).check().map_err(unnamed)?;
         let paging = Paging { size: self.size, after };
         let page = store.find(Query::Letters(self.filter.clone(), paging)).await?;
         let mut report = ReplayReport { next: page.next, ..ReplayReport::default() };

@@ -75,6 +75,26 @@ pub fn sanitize(text: &str) -> String {
     mask(text, &mut Confirmed::default())
 }
 
+/// Replaces secrets and addresses, and besides every place of what the caller knows to be secret, also
+/// percent-encoded, base64-encoded or JSON-escaped.
+///
+/// Values of less than 8 bytes, and words of small letters of less than 12, are not looked for.
+///
+/// ```
+/// use leasehold_core::sanitize::sanitize_knowing;
+///
+/// assert_eq!(
+///     sanitize_knowing("sent Zq77-8f3a91 to them", ["Zq77-8f3a91"]),
+///     "sent [redacted:repeated] to them",
+/// );
+/// ```
+#[must_use]
+pub fn sanitize_knowing<'a>(text: &str, secrets: impl IntoIterator<Item = &'a str>) -> String {
+    let mut known = Confirmed::default();
+    secrets.into_iter().for_each(|secret| known.add("secret", secret));
+    mask(text, &mut known)
+}
+
 /// Lists the secrets and addresses in a text, in order and without overlap.
 #[must_use]
 pub fn redactions(text: &str) -> Vec<Redaction> {
