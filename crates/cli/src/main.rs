@@ -1,18 +1,18 @@
 //! The `leasehold` command. Owns the arguments and the exit code; what a command does stands in
 //! the module of its name.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use leasehold_cli::config::command as config;
-use leasehold_cli::failure::Fatal;
+use leasehold_cli::failure::{Fatal, print};
 use leasehold_cli::{bench, conformance, connect, operate, role};
 
 /// Durable jobs in the database you already have.
 ///
 /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the configuration breaks a rule,
-/// 4 what is asked for is not there, or not allowed as things are, 5 verify found broken rules.
+/// 4 what is asked for is not there, or not allowed as things are, 5 verify found broken rules,
+/// 6 jobs were given up in a run with --once.
 #[derive(Debug, Parser)]
 #[command(name = "leasehold", version, args_conflicts_with_subcommands = true)]
 struct Arguments {
@@ -65,7 +65,7 @@ async fn main() -> ExitCode {
             let mut command = Arguments::command();
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut command, "leasehold", &mut script);
-            print(&script)
+            print(&script).map_err(Fatal::from)
         }
         (Some(Command::Man), _) => manual(),
         (None, Some(role)) => role::run(role, &arguments.role).await,
@@ -78,16 +78,11 @@ async fn main() -> ExitCode {
 
 fn manual() -> Result<(), Fatal> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(Arguments::command()).render(&mut page).map_err(unprinted)?;
-    print(&page)
-}
-
-fn print(text: &[u8]) -> Result<(), Fatal> {
-    std::io::stdout().write_all(text).map_err(unprinted)
-}
-
-fn unprinted(error: std::io::Error) -> Fatal {
-    leasehold::Error::new(leasehold::ErrorKind::Unavailable, "print", error.to_string()).into()
+    let unmade = |error: std::io::Error| {
+        leasehold::Error::new(leasehold::ErrorKind::Unavailable, "print", error.to_string())
+    };
+    clap_mangen::Man::new(Arguments::command()).render(&mut page).map_err(unmade)?;
+    Ok(print(&page)?)
 }
 
 fn exit(done: Result<(), Fatal>) -> ExitCode {

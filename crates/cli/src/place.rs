@@ -2,7 +2,7 @@
 
 use leasehold::{Error, Result};
 
-use crate::config::Config;
+use crate::config::{Config, Problem, Problems};
 
 /// Gives the URL of the store.
 ///
@@ -48,6 +48,18 @@ pub(crate) fn url(config: &Config) -> Result<String> {
     }
     let join = if url.contains('?') { '&' } else { '?' };
     Ok(format!("{url}{join}{}", parameters.join("&")))
+}
+
+/// Checks that the engine understands where its store is; opens nothing.
+///
+/// # Errors
+/// A URL that is none of a store, a password that is given twice.
+pub(crate) fn check(config: &Config) -> Result<(), Problems> {
+    let key = if config.text("store.addr").is_empty() { "store.url" } else { "store.addr" };
+    let problem = |error: Error| {
+        Problems(vec![Problem::at(config.origin(key), key, error.message().to_owned())])
+    };
+    leasehold::read_url(&url(config).map_err(problem)?).map_err(problem)
 }
 
 /// Percent-encodes everything that could mean something in a URL.

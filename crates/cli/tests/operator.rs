@@ -2,6 +2,10 @@
 //! Engines that the environment does not name are ignored, and are a failure when
 //! `LEASEHOLD_REQUIRE_ENGINES` is set.
 
+#[path = "operator/answers.rs"]
+mod answers;
+#[path = "operator/damage.rs"]
+mod damage;
 #[path = "operator/desk.rs"]
 mod desk;
 #[path = "operator/keeping.rs"]
@@ -38,6 +42,10 @@ const PLAYS: &[(&str, Play)] = &[
     ("a_copy_comes_back_with_a_raised_epoch", a_copy_comes_back_with_a_raised_epoch),
     ("a_table_is_for_people", a_table_is_for_people),
     ("verify_is_content_until_a_rule_is_broken", verify_is_content_until_a_rule_is_broken),
+    ("every_answer_is_as_it_was", answers::every_answer_is_as_it_was),
+    ("damaged_rows_hold_up_nothing_else", damage::damaged_rows_hold_up_nothing_else),
+    ("a_damaged_lease_is_taken_back", damage::a_damaged_lease_is_taken_back),
+    ("verify_sees_what_was_set_back_or_lost", damage::verify_sees_what_was_set_back_or_lost),
     ("keys_are_listed_rotated_and_retired", keys_are_listed_rotated_and_retired),
 ];
 
@@ -81,6 +89,11 @@ fn a_mistyped_database_is_not_made() -> Result<(), Failed> {
 
 /// Neither what is printed nor what is told beside it ends in a panic when nobody reads on.
 fn a_reader_that_is_gone_is_no_panic() -> Result<(), Failed> {
+    let piped = Command::new("sh")
+        .args(["-c", "{ \"$0\" man; echo $? >&2; } | head -1", env!("CARGO_BIN_EXE_leasehold")])
+        .output()?;
+    let said = String::from_utf8_lossy(&piped.stderr).into_owned();
+    same(&said, &Value::from(said.trim()), "0")?;
     for words in [&["completions", "bash"][..], &["man"], &["status", "--url", "absent.db"]] {
         let full = || std::fs::OpenOptions::new().write(true).open("/dev/full");
         let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
@@ -176,7 +189,7 @@ fn why_names_every_reason(desk: &Desk) -> Result<(), Failed> {
 }
 
 fn queues_are_paused_and_limited(desk: &Desk) -> Result<(), Failed> {
-    desk.json(&["queues", "pause", "mail"])?;
+    desk.json(&["queues", "pause", "mail", "--create"])?;
     desk.json(&["queues", "limit", "mail", "--leases", "7", "--partition", "2"])?;
     desk.json(&["queues", "lease", "mail", "90"])?;
     desk.json(&["queues", "limit", "--leases", "9"])?;
@@ -228,7 +241,9 @@ fn dead_letters_are_replayed_and_closed(desk: &Desk) -> Result<(), Failed> {
     desk.kill_one("d")?;
     desk.kill_one("d")?;
     let out = desk.run(&["dead", "replay", "--queue", "d", "--note", "mended"])?;
-    same("without the word", &Value::from(out.status.code()), 1)?;
+    same("without the word", &Value::from(out.status.code()), 2)?;
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    same(&said, &Value::from(said.contains("replay job")), false)?;
     let plan = ["dead", "replay", "--queue", "d", "--note", "mended", "--safe-to-repeat"];
     let planned = desk.json(&[&plan[..], &["--dry-run"]].concat())?;
     same("planned", &Value::from(rows(&planned, "")?.len()), 2)?;
@@ -248,7 +263,11 @@ fn dead_letters_are_replayed_and_closed(desk: &Desk) -> Result<(), Failed> {
     same("letter", at(&shown, "/letters/0/state"), "replaying")?;
     same("by", at(&shown, "/letters/0/changed_by"), "tester")?;
     let shown = desk.json(&["dead", "show", &ids[1]])?;
-    same("closed", at(&shown, "/letters/0/state"), "resolved")
+    same("closed", at(&shown, "/letters/0/state"), "resolved")?;
+    let third = desk.enqueue(job("d")?)?.to_string();
+    desk.wait(desk.store.control(Control::Pause(QueueName::new("d")?)))?;
+    let asleep = desk.json(&["jobs", "wake", &third])?;
+    same("woken", at(&asleep, "/outcome"), "it was so already")
 }
 
 fn what_is_not_there_has_its_exit_code(desk: &Desk) -> Result<(), Failed> {
@@ -262,9 +281,17 @@ fn what_is_not_there_has_its_exit_code(desk: &Desk) -> Result<(), Failed> {
         (&["dead", "show", &nobody], 4, "the job has no dead letter"),
         (&["outbox", "show", &nobody], 4, "there is no such event"),
         (&["jobs", "show", "no-id"], 2, "invalid value"),
-        (&["jobs", "list", "--state", "odd"], 1, "odd"),
-        (&["jobs", "list", "--limit", "0"], 1, "1 to 1,000"),
-        (&["queues", "limit", "q"], 1, "nothing to set"),
+        (&["jobs", "wake", &nobody], 4, "job"),
+        (&["jobs", "list", "--state", "odd"], 2, "odd"),
+        (&["outbox", "list", "--state", "odd"], 2, "odd"),
+        (&["dead", "list", "--state", "odd"], 2, "odd"),
+        (&["jobs", "list", "--limit", "0"], 2, "1 to 1,000"),
+        (&["audit", "--limit", "1001"], 2, "1 to 1,000"),
+        (&["queues", "limit", "q"], 2, "nothing to set"),
+        (&["queues", "pause", "mial"], 4, "queue mial: not found: there is no such queue"),
+        (&["queues", "resume", "mial"], 4, "no such queue"),
+        (&["queues", "lease", "mial", "60"], 4, "no such queue"),
+        (&["queues", "limit", "mial", "--leases", "1"], 4, "no such queue"),
         (&["status", "--url", "sqlite:/no/such/folder/x.db"], 4, "folder"),
     ] {
         let out = desk.run(arguments)?;
@@ -312,9 +339,18 @@ fn page_and_completions() -> Result<(), Failed> {
 /// Proves: CFG-1
 fn the_shipped_configuration_is_fine() -> Result<(), Failed> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/leasehold.yaml");
-    let out = Command::new(env!("CARGO_BIN_EXE_leasehold"))
-        .args(["config", "check", "--config", path])
-        .output()?;
-    let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    same(&said, &Value::from(out.status.code()), 0)
+    let check = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+        command.args(["config", "check", "--config", path]).args(more).output()
+    };
+    let worker = check(&["--role", "worker"])?;
+    let said = String::from_utf8_lossy(&worker.stderr).into_owned();
+    same(&said, &Value::from(worker.status.code()), 0)?;
+    same("prints", &Value::from(worker.stdout.len()), 0)?;
+    let all = check(&[])?;
+    let said = String::from_utf8_lossy(&all.stderr).into_owned();
+    let problems = said.lines().filter(|line| line.contains("leasehold.yaml:")).count();
+    same(&said, &Value::from(all.status.code()), 3)?;
+    same(&said, &Value::from(problems), 1)?;
+    same(&said, &Value::from(said.contains("producer.scan_dir")), true)
 }

@@ -1,13 +1,12 @@
 //! Owns `leasehold config`: checks a configuration, or shows it. Refuses to know its keys.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use leasehold::{Error, ErrorKind};
 
 use super::{defaults, environment, json, load, show_yaml};
 use crate::failure::Fatal;
+use crate::role::{self, Role};
 
 /// Checks a configuration, or shows it.
 #[derive(Debug, Args)]
@@ -18,11 +17,17 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Reads the file and the environment, and reports every problem with its place.
+    /// Says whether a role would start: reports every problem with its place, or prints nothing.
+    ///
+    /// Looks at what the role looks at when it starts: the file and the environment, the folder and the
+    /// globs, the program, the URL of the store. Opens no store.
     Check {
         /// The file; a missing one means the defaults
         #[arg(long, value_name = "PATH")]
         config: Option<PathBuf>,
+        /// The role that is to start
+        #[arg(long, default_value = "all")]
+        role: Role,
     },
     /// Shows every key with its value and where the value comes from; secrets as stars.
     Show {
@@ -44,12 +49,13 @@ enum Action {
 /// The problems of the configuration.
 pub fn run(arguments: Arguments) -> Result<(), Fatal> {
     let text = match arguments.action {
-        Action::Check { config } => {
+        Action::Check { config, role } => {
             let loaded = load(config.as_deref(), &environment())?;
             for note in &loaded.notes {
                 crate::failure::tell(format!("note: {note}"));
             }
-            "the configuration is fine\n".to_owned()
+            role::check(role, &loaded.config)?;
+            String::new()
         }
         Action::Show { defaults: true, .. } => defaults(),
         Action::Show { config, json: as_json, .. } => {
@@ -57,8 +63,5 @@ pub fn run(arguments: Arguments) -> Result<(), Fatal> {
             if as_json { json(&loaded.config) } else { show_yaml(&loaded.config) }
         }
     };
-    std::io::stdout()
-        .lock()
-        .write_all(text.as_bytes())
-        .map_err(|error| Error::new(ErrorKind::Unavailable, "print", error.to_string()).into())
+    Ok(crate::failure::print(text.as_bytes())?)
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leasehold::FailureClass;
+use leasehold::{BucketName, FailureClass, QueueName};
 
 use super::duration;
 use super::key::{Effect, KEYS, Key};
@@ -161,6 +161,8 @@ impl Checks<'_> {
                     "worker.queues",
                     format!("the queue of {name} is longer than 255 bytes"),
                 );
+            } else if let Err(error) = QueueName::new(queue) {
+                self.refuse("worker.queues", format!("the queue of {name}: {}", error.message()));
             }
             if let Some((other, _)) = queues.iter().take(at).find(|(_, have)| have == queue) {
                 self.refuse("worker.queues", format!("{name} and {other} share the queue {queue}"));
@@ -186,8 +188,11 @@ impl Checks<'_> {
                 self.refuse("producer.high_priority_exts", rule);
             }
         }
-        if self.config.text("producer.rate_limit_key").is_empty() {
+        let bucket = self.config.text("producer.rate_limit_key");
+        if bucket.is_empty() {
             self.refuse("producer.rate_limit_key", "must not be empty");
+        } else if let Err(error) = BucketName::new(bucket) {
+            self.refuse("producer.rate_limit_key", error.message().to_owned());
         }
     }
 

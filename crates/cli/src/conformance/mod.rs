@@ -63,6 +63,7 @@ pub struct Arguments {
 /// # Errors
 /// [`Fatal::Suite`] where a case failed or the run was ended early; the store's where no run could begin.
 pub async fn run(arguments: Arguments) -> Result<(), Fatal> {
+    make_room(&arguments.report)?;
     let shutdown = CancellationToken::new();
     signals::listen(&shutdown)?;
     let ground = Arc::new(Ground::at(&arguments.url)?);
@@ -132,12 +133,21 @@ async fn play(
     playing.await.map_err(|error| Fatal::Suite(format!("the run ended: {error}")))
 }
 
-fn write(folder: &std::path::Path, report: &Report) -> Result<(), Fatal> {
-    let failed = |error: std::io::Error| {
-        let why = format!("{}: {error}", folder.display());
-        Error::new(ErrorKind::Unavailable, "write the report", why)
-    };
+/// Finds out whether a report can be written before anything is played.
+fn make_room(folder: &std::path::Path) -> Result<(), Error> {
+    let failed = |error| unwritten(folder, &error);
     std::fs::create_dir_all(folder).map_err(failed)?;
+    let probe = folder.join(format!(".leasehold-{}", std::process::id()));
+    std::fs::write(&probe, "").and_then(|()| std::fs::remove_file(&probe)).map_err(failed)
+}
+
+fn unwritten(folder: &std::path::Path, error: &std::io::Error) -> Error {
+    let why = format!("{}: {error}", folder.display());
+    Error::new(ErrorKind::Unavailable, "write the report", why)
+}
+
+fn write(folder: &std::path::Path, report: &Report) -> Result<(), Fatal> {
+    let failed = |error| unwritten(folder, &error);
     std::fs::write(folder.join("junit.xml"), junit::text(report)).map_err(failed)?;
     std::fs::write(folder.join("report.html"), page::text(report)).map_err(failed)?;
     Ok(())

@@ -1,10 +1,8 @@
 //! Owns how an answer is printed: a table for people, JSON for programs, from the same cells. Text from
 //! the database is shown without control characters, so that no job can write to an operator's terminal.
 
-use std::io::Write;
-
 use comfy_table::{ContentArrangement, Table, presets};
-use leasehold::{Cursor, Error, ErrorKind, Result};
+use leasehold::{Cursor, Result};
 use serde_json::{Map, Value, json};
 
 /// What a command has to say.
@@ -28,13 +26,10 @@ impl Answer {
     /// Prints it to standard output.
     ///
     /// # Errors
-    /// `Unavailable` where standard output is closed.
+    /// `Unavailable` where standard output takes nothing.
     pub(crate) fn print(&self, as_json: bool) -> Result<()> {
         let text = if as_json { format!("{:#}\n", self.json()) } else { self.text() };
-        std::io::stdout()
-            .lock()
-            .write_all(text.as_bytes())
-            .map_err(|error| Error::new(ErrorKind::Unavailable, "print", error.to_string()))
+        crate::failure::print(text.as_bytes())
     }
 
     fn json(&self) -> Value {

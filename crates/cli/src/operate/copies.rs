@@ -2,19 +2,25 @@
 
 use std::path::{Path, PathBuf};
 
-use leasehold::{Actor, Epoch, Error, Result, sqlite};
+use leasehold::{Actor, CancellationToken, Epoch, Error, Result, sqlite};
 use serde_json::json;
 
 use super::answer::Answer;
+use crate::role::signals;
 
 /// Copies a database.
 pub(super) async fn back_up(url: &str, to: PathBuf) -> Result<Answer> {
     refuse_server("backup", url)?;
+    let shutdown = CancellationToken::new();
+    signals::listen(&shutdown)?;
     let store = sqlite::open(url).await?;
     let shown = to.display().to_string();
-    let done = store.back_up(to).await;
+    let part = to.clone();
+    tokio::select! {
+        done = store.back_up(to) => done?,
+        () = shutdown.cancelled() => ended(|| sqlite::abandon_copy(&part)),
+    }
     store.close().await;
-    done?;
     Ok(Answer::facts([("copied_to", json!(shown))]))
 }
 
@@ -27,8 +33,19 @@ pub(super) async fn restore(
 ) -> Result<Answer> {
     refuse_server("restore", url)?;
     let above = above.map(Epoch::new).transpose()?;
-    let epoch = sqlite::restore(from, url, above, actor).await?;
+    let shutdown = CancellationToken::new();
+    signals::listen(&shutdown)?;
+    let epoch = tokio::select! {
+        epoch = sqlite::restore(from, url, above, actor) => epoch?,
+        () = shutdown.cancelled() => ended(|| sqlite::abandon_restore(url)),
+    };
     Ok(Answer::facts([("epoch", json!(epoch.get()))]))
+}
+
+/// Ends the process at once: the thread that copies cannot be stopped, what it has written can go.
+fn ended(remove: impl FnOnce()) -> ! {
+    remove();
+    std::process::exit(130)
 }
 
 fn refuse_server(operation: &'static str, url: &str) -> Result<()> {

@@ -6,13 +6,13 @@ use clap::{Args, Subcommand};
 use leasehold::{
     Actor, Control, DeadLetterView, Error, ErrorKind, Found, JobId, JobKind, LetterAct,
     LetterFilter, LetterState, Paging, Query, QueueName, ReplayBatch, ReplayOutcome, ReplayReport,
-    Result, Store,
+    ReplayedRow, Result, Store,
 };
 use serde_json::{Value, json};
 
 use super::PageOf;
 use super::answer::Answer;
-use super::jobs::{document, done};
+use super::jobs::{document, done, unreadable};
 
 /// What is done with dead letters.
 #[derive(Debug, Subcommand)]
@@ -68,20 +68,19 @@ pub struct Which {
     #[arg(long)]
     kind: Option<JobKind>,
     /// Only at this state: open, replaying, superseded, resolved or escalated
-    #[arg(long)]
-    state: Option<String>,
+    #[arg(long, value_parser = LetterState::parse)]
+    state: Option<LetterState>,
     /// Only of this failure, such as NETWORK_TIMEOUT
     #[arg(long, value_name = "ID")]
     failure: Option<String>,
 }
 
 impl Which {
-    fn filter(self) -> Result<LetterFilter> {
+    fn filter(self) -> LetterFilter {
         let mut filter = LetterFilter::new();
         (filter.job, filter.queue, filter.kind) = (self.job, self.queue, self.kind);
-        filter.state = self.state.as_deref().map(LetterState::parse).transpose()?;
-        filter.error_class = self.failure;
-        Ok(filter)
+        (filter.state, filter.error_class) = (self.state, self.failure);
+        filter
     }
 }
 
@@ -109,31 +108,46 @@ const COLUMNS: &[&str] = &[
 ];
 const REPORT: &[&str] = &["job", "version", "outcome", "runs_as"];
 
-/// Does it.
-pub(super) async fn act(store: &Arc<dyn Store>, action: Action, actor: Actor) -> Result<Answer> {
+/// Does it; tells beside the answer how many letters were to be replayed and were refused.
+pub(super) async fn act(
+    store: &Arc<dyn Store>,
+    action: Action,
+    actor: Actor,
+) -> Result<(Answer, usize)> {
     let (act, Noted { job, note }) = match action {
         Action::List { which, page } => {
-            let query = Query::Letters(which.filter()?, page.paging());
+            let query = Query::Letters(which.filter(), page.paging());
             let found = store.find(query).await?;
-            let rows = found.items.iter().filter_map(letter).map(row);
-            return Ok(Answer::Rows { columns: COLUMNS, rows: rows.collect(), next: found.next });
+            let rows = found.items.iter().filter_map(|found| match found {
+                Found::DeadLetter(letter) => Some(row(letter)),
+                Found::Unreadable(row) => Some(unreadable(row, COLUMNS, 5)),
+                _ => None,
+            });
+            let (rows, next) = (rows.collect(), found.next);
+            return Ok((Answer::Rows { columns: COLUMNS, rows, next }, 0));
         }
-        Action::Show { job } => return show(store, job).await,
+        Action::Show { job } => return Ok((show(store, job).await?, 0)),
         Action::Replay { which, note, safe_to_repeat, from_start, dry_run } => {
-            let mut batch = ReplayBatch::new(which.filter()?, actor).note(note);
+            let mut batch = ReplayBatch::new(which.filter(), actor).note(note);
             batch = if safe_to_repeat { batch.safe_to_repeat() } else { batch };
             batch = if from_start { batch.from_start() } else { batch };
             batch = if dry_run { batch.dry_run() } else { batch };
-            return Ok(report(batch.all(&**store).await?));
+            let report = batch.all(&**store).await?;
+            let is_refused = |row: &&ReplayedRow| matches!(row.outcome, ReplayOutcome::Refused(_));
+            let refused = report.rows.iter().filter(is_refused).count();
+            return match report.stopped.clone() {
+                Some(error) if report.rows.is_empty() => Err(error),
+                _ => Ok((told(report), refused)),
+            };
         }
         Action::Annotate(noted) => (LetterAct::Annotate, noted),
         Action::Resolve(noted) => (LetterAct::Resolve, noted),
         Action::Escalate(noted) => (LetterAct::Escalate, noted),
     };
-    done(store.control(Control::NoteLetter { act, job, actor, note }).await?)
+    Ok((done(store.control(Control::NoteLetter { act, job, actor, note }).await?)?, 0))
 }
 
-fn report(report: ReplayReport) -> Answer {
+fn told(report: ReplayReport) -> Answer {
     let rows = report.rows.into_iter().map(|row| {
         let (outcome, job) = match row.outcome {
             ReplayOutcome::Planned => ("would be replayed".to_owned(), None),

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use leasehold::{
     Actor, Control, Controlled, Error, ErrorKind, Found, IdempotencyKey, JobFilter, JobId, JobKind,
     JobView, Json, Paging, PartitionName, Query, QueueName, Result, Scope, State, Store,
-    TransitionView,
+    TransitionView, UnreadableView,
 };
 use serde_json::{Value, json};
 
@@ -23,8 +23,8 @@ pub enum Action {
         #[arg(long)]
         queue: Option<QueueName>,
         /// Only in this state: waiting, leased, succeeded, failed, dead_letter or cancelled
-        #[arg(long)]
-        state: Option<String>,
+        #[arg(long, value_parser = State::parse)]
+        state: Option<State>,
         /// Only of this kind
         #[arg(long)]
         kind: Option<JobKind>,
@@ -61,6 +61,11 @@ pub enum Action {
         #[arg(long)]
         reason: Option<String>,
     },
+    /// Lets a job that rests, or is due later, be claimed at once.
+    Wake {
+        /// The job
+        job: JobId,
+    },
     /// Takes a failed job back to waiting while its budget lasts.
     Retry {
         /// The job
@@ -88,7 +93,7 @@ pub(super) async fn act(store: &Arc<dyn Store>, action: Action, actor: Actor) ->
         Action::List { queue, state, kind, partition, key, scope, page } => {
             let mut filter = JobFilter::new();
             filter.queue = queue;
-            filter.state = state.as_deref().map(State::parse).transpose()?;
+            filter.state = state;
             filter.kind = kind;
             filter.partition = partition;
             filter.key = match key {
@@ -102,6 +107,7 @@ pub(super) async fn act(store: &Arc<dyn Store>, action: Action, actor: Actor) ->
         Action::Cancel { job, reason } => {
             done(store.control(Control::RequestCancel { job, actor, reason }).await?)
         }
+        Action::Wake { job } => done(store.control(Control::Wake { job, actor }).await?),
         Action::Retry { job } => done(store.control(Control::Retry { job, actor }).await?),
     }
 }
@@ -124,9 +130,20 @@ async fn list(store: &Arc<dyn Store>, filter: JobFilter, paging: Paging) -> Resu
     };
     let jobs = page.items.iter().filter_map(|found| match found {
         Found::Job(job) => Some(row(job)),
+        Found::Unreadable(row) => Some(unreadable(row, JOB, 3)),
         _ => None,
     });
     Ok(Answer::Rows { columns: JOB, rows: jobs.collect(), next: page.next })
+}
+
+/// A row of which nothing but its id can be shown; why stands in one of the columns.
+pub(super) fn unreadable(row: &UnreadableView, columns: &[&str], at: usize) -> Vec<Value> {
+    let cell = |number: usize| match number {
+        0 => json!(row.id),
+        _ if number == at => json!(format!("cannot be read: {}", row.why)),
+        _ => Value::Null,
+    };
+    (0..columns.len()).map(cell).collect()
 }
 
 async fn show(store: &Arc<dyn Store>, id: JobId, with_payload: bool) -> Result<Answer> {

@@ -140,8 +140,11 @@ fn vault(store: &Arc<dyn Store>, ring: &Ring) -> Result<Vault> {
 fn refused(error: VaultError) -> Error {
     match error {
         VaultError::Store(error) => error,
-        error @ (VaultError::InUse { .. } | VaultError::RetiredKey(_)) => {
-            Error::new(ErrorKind::Conflict, "keys", error.to_string())
+        error @ (VaultError::InUse { .. }
+        | VaultError::RetiredKey(_)
+        | VaultError::ActiveKey(_)) => Error::new(ErrorKind::Conflict, "keys", error.to_string()),
+        error @ VaultError::UnknownKey(_) => {
+            Error::new(ErrorKind::NotFound, "keys", error.to_string())
         }
         error => Error::invalid("keys", error.to_string()),
     }

@@ -47,7 +47,7 @@ pub struct Place {
 pub enum Command {
     /// How much is where: queues, outbox, clock, warnings.
     Status(Place),
-    /// Lists, shows, cancels and retries jobs.
+    /// Lists, shows, cancels, retries and wakes jobs.
     Jobs(Acting<jobs::Action>),
     /// Lists queues, and pauses, resumes and limits them.
     Queues(Acting<queues::Action>),
@@ -120,11 +120,16 @@ pub struct Acting<A: Subcommand> {
 #[derive(Clone, Debug, Args)]
 pub struct PageOf {
     /// The most rows: 1 to 1,000
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 50, value_parser = size)]
     limit: usize,
     /// Where the page before ended
     #[arg(long, value_name = "CURSOR")]
     after: Option<leasehold::Cursor>,
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let size = text.parse().ok().filter(|size| (1..=1_000).contains(size));
+    size.ok_or_else(|| "a number of rows is 1 to 1,000".to_owned())
 }
 
 impl PageOf {
@@ -159,8 +164,9 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
         }
         Command::Dead(Acting { place, action }) => {
             let store = place.open().await?;
-            let answer = dead::act(&store, action, place.actor()?).await?;
-            (place, answer)
+            let (answer, refused) = dead::act(&store, action, place.actor()?).await?;
+            answer.print(place.json)?;
+            return if refused == 0 { Ok(()) } else { Err(Fatal::Refused(refused)) };
         }
         Command::Audit { place, filter } => {
             let store = place.open().await?;

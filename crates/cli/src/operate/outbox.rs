@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::PageOf;
 use super::answer::Answer;
-use super::jobs::{document, done};
+use super::jobs::{document, done, unreadable};
 
 /// What is done with events.
 #[derive(Debug, Subcommand)]
@@ -22,8 +22,8 @@ pub enum Action {
         #[arg(long)]
         topic: Option<Topic>,
         /// Only in this state: waiting, leased, delivered or dead_letter
-        #[arg(long)]
-        state: Option<String>,
+        #[arg(long, value_parser = EventState::parse)]
+        state: Option<EventState>,
         #[command(flatten)]
         page: PageOf,
     },
@@ -51,9 +51,13 @@ pub(super) async fn act(store: &Arc<dyn Store>, action: Action, actor: Actor) ->
         Action::List { topic, state, page } => {
             let mut filter = EventFilter::new();
             filter.topic = topic;
-            filter.state = state.as_deref().map(EventState::parse).transpose()?;
+            filter.state = state;
             let found = store.find(Query::Events(filter, page.paging())).await?;
-            let rows = found.items.iter().filter_map(event).map(row);
+            let rows = found.items.iter().filter_map(|found| match found {
+                Found::Event(event) => Some(row(event)),
+                Found::Unreadable(row) => Some(unreadable(row, COLUMNS, 4)),
+                _ => None,
+            });
             Ok(Answer::Rows { columns: COLUMNS, rows: rows.collect(), next: found.next })
         }
         Action::Show { event: id, payload } => {

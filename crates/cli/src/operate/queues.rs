@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use leasehold::{
-    Control, Error, Found, LeaseLength, Query, QueueName, QueueSettings, Result, Store,
+    Control, Error, ErrorKind, Found, LeaseLength, Query, QueueName, QueueSettings, Result, Store,
 };
 use serde_json::json;
 
@@ -18,15 +18,9 @@ pub enum Action {
     /// Lists queues with their settings.
     List,
     /// Stops claims from a queue; jobs in hand go on.
-    Pause {
-        /// The queue
-        queue: QueueName,
-    },
+    Pause(Named),
     /// Allows claims again.
-    Resume {
-        /// The queue
-        queue: QueueName,
-    },
+    Resume(Named),
     /// Bounds the unexpired leases of a queue, or of the whole store.
     Limit {
         /// The queue; none: the store
@@ -37,14 +31,41 @@ pub enum Action {
         /// The most leases of each partition, or none
         #[arg(long, value_parser = bound, requires = "queue")]
         partition: Option<Bound>,
+        /// Make the queue where there is none of the name
+        #[arg(long, requires = "queue")]
+        create: bool,
     },
     /// Sets the lease of a queue, in seconds.
     Lease {
-        /// The queue
-        queue: QueueName,
+        #[command(flatten)]
+        named: Named,
         /// Seconds
         seconds: u64,
     },
+}
+
+/// A queue that has to be there.
+#[derive(Clone, Debug, Args)]
+#[group(skip)]
+pub struct Named {
+    /// The queue
+    queue: QueueName,
+    /// Make the queue where there is none of the name
+    #[arg(long)]
+    create: bool,
+}
+
+impl Named {
+    /// Refuses a queue that nobody has used, which is a slip of the pen more often than not.
+    async fn there(self, store: &Arc<dyn Store>) -> Result<QueueName> {
+        let found = store.find(Query::Queues).await?.items;
+        let is_it = |found: &Found| matches!(found, Found::Queue(it) if it.name == self.queue);
+        if self.create || found.iter().any(is_it) {
+            return Ok(self.queue);
+        }
+        let why = "there is no such queue; --create makes it";
+        Err(Error::new(ErrorKind::NotFound, "queues", why).about(format!("queue {}", self.queue)))
+    }
 }
 
 /// A bound that is set or lifted.
@@ -72,16 +93,16 @@ const COLUMNS: &[&str] = &[
 pub(super) async fn act(store: &Arc<dyn Store>, action: Action) -> Result<Answer> {
     let control = match action {
         Action::List => return list(store).await,
-        Action::Pause { queue } => Control::Pause(queue),
-        Action::Resume { queue } => Control::Resume(queue),
-        Action::Lease { queue, seconds } => {
+        Action::Pause(named) => Control::Pause(named.there(store).await?),
+        Action::Resume(named) => Control::Resume(named.there(store).await?),
+        Action::Lease { named, seconds } => {
             let lease = LeaseLength::new(Duration::from_secs(seconds))?;
-            Control::SetQueue(queue, QueueSettings::new().lease(lease))
+            Control::SetQueue(named.there(store).await?, QueueSettings::new().lease(lease))
         }
         Action::Limit { queue: None, leases: Some(Bound(limit)), .. } => {
             Control::SetStoreLimit(limit)
         }
-        Action::Limit { queue: Some(queue), leases, partition } => {
+        Action::Limit { queue: Some(queue), leases, partition, create } => {
             let mut settings = QueueSettings::new();
             if let Some(Bound(limit)) = leases {
                 settings = settings.limit(limit);
@@ -92,7 +113,7 @@ pub(super) async fn act(store: &Arc<dyn Store>, action: Action) -> Result<Answer
             if leases.is_none() && partition.is_none() {
                 return Err(nothing());
             }
-            Control::SetQueue(queue, settings)
+            Control::SetQueue(Named { queue, create }.there(store).await?, settings)
         }
         Action::Limit { .. } => return Err(nothing()),
     };

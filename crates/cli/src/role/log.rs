@@ -1,14 +1,22 @@
-//! Owns the log lines: one JSON object each on standard error, with ten keys and no others. A field
-//! of another name is left out; an error's text joins the message. Payloads never come here.
+//! Owns the log lines: one JSON object each on standard error, with ten keys and no others. That no other
+//! is written is the type of a line; a field of another name is refused when it comes, which the log says
+//! once. An error's text joins the message. Payloads never come here.
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Write;
+use std::sync::{Mutex, PoisonError};
 
 use leasehold::sanitize::sanitize;
 use serde::Serialize;
 use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
 
 use crate::clock;
 
@@ -32,10 +40,17 @@ struct Line {
     request_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<String>,
+    /// Names of fields that have no place here.
+    #[serde(skip)]
+    refused: Vec<&'static str>,
 }
 
 impl Line {
-    fn set(&mut self, name: &str, value: String) {
+    fn of(level: &Level) -> Self {
+        Self { ts: clock::wall().to_string(), level: name_of(level), ..Self::default() }
+    }
+
+    fn set(&mut self, name: &'static str, value: String) {
         let place = match name {
             "message" => return self.msg.insert_str(0, &value),
             // The reason belongs to the message: a line without it helps nobody.
@@ -47,9 +62,30 @@ impl Line {
             "worker" | "worker_id" => &mut self.worker_id,
             "request_id" => &mut self.request_id,
             "namespace" => &mut self.namespace,
-            _ => return,
+            other => return self.refused.push(other),
         };
         *place = Some(value);
+    }
+
+    /// Takes what a span around it says where it says nothing itself.
+    fn within(&mut self, span: &Self) {
+        let places = [
+            (&mut self.trace_id, &span.trace_id),
+            (&mut self.span_id, &span.span_id),
+            (&mut self.job_id, &span.job_id),
+            (&mut self.queue, &span.queue),
+        ];
+        for (mine, around) in places {
+            if mine.is_none() {
+                mine.clone_from(around);
+            }
+        }
+    }
+
+    fn text(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec(self).unwrap_or_default();
+        text.push(b'\n');
+        text
     }
 }
 
@@ -63,38 +99,75 @@ impl Visit for Line {
     }
 }
 
-struct Lines(Level);
+/// The lines from a level up, and where they go.
+struct Lines<W> {
+    level: Level,
+    write: W,
+    /// What was refused, and told of, already.
+    refused: Mutex<BTreeSet<&'static str>>,
+}
 
-impl<S: Subscriber> Layer<S> for Lines {
-    fn enabled(&self, facts: &tracing::Metadata<'_>, _: Context<'_, S>) -> bool {
-        // Only our own crates know what may be logged.
-        *facts.level() <= self.0 && facts.target().starts_with("leasehold")
+impl<W: Fn(&[u8])> Lines<W> {
+    fn new(level: Level, write: W) -> Self {
+        Self { level, write, refused: Mutex::default() }
     }
 
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut line = Line {
-            ts: clock::wall().to_string(),
-            level: level(event.metadata().level()),
-            ..Line::default()
-        };
-        event.record(&mut line);
-        if let Ok(mut text) = serde_json::to_vec(&line) {
-            text.push(b'\n');
-            // Where standard error is gone there is nobody to tell.
-            let _ = std::io::stderr().lock().write_all(&text);
+    fn tell_of_refused(&self, names: &[&'static str], target: &str) {
+        let mut told = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in names {
+            if told.insert(name) {
+                let mut line = Line::of(&Level::WARN);
+                line.msg =
+                    format!("the log key {name} of {target} is refused: it is none of the ten");
+                (self.write)(&line.text());
+            }
         }
+    }
+}
+
+impl<S, W> Layer<S> for Lines<W>
+where
+    S: Subscriber + for<'s> LookupSpan<'s>,
+    W: Fn(&[u8]) + 'static,
+{
+    fn enabled(&self, facts: &tracing::Metadata<'_>, _: Context<'_, S>) -> bool {
+        // Only our own crates know what may be logged.
+        let is_wanted = facts.is_span() || *facts.level() <= self.level;
+        is_wanted && facts.target().starts_with("leasehold")
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, spans: Context<'_, S>) {
+        let mut line = Line::default();
+        attributes.record(&mut line);
+        if let Some(span) = spans.span(id) {
+            span.extensions_mut().insert(line);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, spans: Context<'_, S>) {
+        let mut line = Line::of(event.metadata().level());
+        event.record(&mut line);
+        for span in spans.event_scope(event).into_iter().flatten() {
+            if let Some(around) = span.extensions().get::<Line>() {
+                line.within(around);
+            }
+        }
+        (self.write)(&line.text());
+        self.tell_of_refused(&line.refused, event.metadata().target());
     }
 }
 
 /// Sends this process's events to standard error, from `level` up.
 pub(super) fn install(level: &str) {
     let level = level.parse().unwrap_or(Level::INFO);
-    let lines = tracing_subscriber::registry().with(Lines(level));
+    // Where standard error is gone there is nobody to tell.
+    let write = |line: &[u8]| drop(std::io::stderr().lock().write_all(line));
+    let lines = tracing_subscriber::registry().with(Lines::new(level, write));
     // A second call, in a test say, leaves the first in place.
     let _ = tracing::subscriber::set_global_default(lines);
 }
 
-fn level(level: &Level) -> &'static str {
+fn name_of(level: &Level) -> &'static str {
     match *level {
         Level::TRACE => "trace",
         Level::DEBUG => "debug",

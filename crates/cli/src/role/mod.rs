@@ -15,9 +15,9 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use leasehold::circuit::CircuitBreakers;
 use leasehold::metrics::Metrics;
-use leasehold::{CancellationToken, Error, ErrorKind, Result, Store};
+use leasehold::{CancellationToken, Error, ErrorKind, QueueName, Result, Store};
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, Problems};
 use crate::failure::Fatal;
 use crate::place;
 
@@ -42,7 +42,7 @@ pub struct Arguments {
     /// The configuration, a YAML file; a missing one means the defaults
     #[arg(long, value_name = "PATH")]
     pub config: Option<PathBuf>,
-    /// Scan once, work until nothing is due, and end
+    /// Scan once, work until nothing is left, and end: with 6 where jobs were given up meanwhile
     #[arg(long, requires = "role")]
     pub once: bool,
 }
@@ -59,13 +59,7 @@ pub async fn run(role: Role, arguments: &Arguments) -> Result<(), Fatal> {
     for note in &loaded.notes {
         tracing::warn!("{note}");
     }
-    let runs_worker = role != Role::Producer;
-    if runs_worker {
-        worker::check(&config)?;
-    }
-    if role != Role::Worker {
-        producer::check(&config)?;
-    }
+    check(role, &config)?;
     let shutdown = CancellationToken::new();
     signals::listen(&shutdown)?;
     let breakers = worker::breakers(&config)?;
@@ -80,9 +74,30 @@ pub async fn run(role: Role, arguments: &Arguments) -> Result<(), Fatal> {
     metrics::start(&config, listener, store.clone(), counts.clone(), &shutdown);
     tracing::info!("{role:?} started");
     let process = Process { config, store, counts, breakers, shutdown };
-    let done = if arguments.once { once(role, process).await } else { parts(role, process).await };
+    let done = match arguments.once {
+        true => once(role, process).await,
+        false => parts(role, process).await.map_err(Fatal::from),
+    };
     tracing::info!("{role:?} ended");
-    Ok(done?)
+    done
+}
+
+/// Checks everything that a role needs before it starts, but whether the store can be reached.
+///
+/// # Errors
+/// Every problem found.
+pub fn check(role: Role, config: &Config) -> Result<(), Problems> {
+    let mut problems = Vec::new();
+    let mut note =
+        |found: Result<(), Problems>| problems.extend(found.err().into_iter().flat_map(|it| it.0));
+    note(place::check(config));
+    if role != Role::Producer {
+        note(worker::check(config));
+    }
+    if role != Role::Worker {
+        note(producer::check(config));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
 }
 
 /// What the parts of one process share.
@@ -95,11 +110,28 @@ struct Process {
     shutdown: CancellationToken,
 }
 
-async fn once(role: Role, process: Process) -> Result<()> {
-    if role != Role::Worker {
-        producer::scan_once(&process).await?;
+/// How many jobs of the worker's queues are given up.
+async fn given_up(process: &Process) -> Result<u64> {
+    let queues: Vec<QueueName> = worker::queues(&process.config).collect::<Result<_>>()?;
+    let stats = process.store.stats().await?;
+    let ours = stats.queues.iter().filter(|queue| queues.contains(&queue.name));
+    Ok(ours.map(|queue| queue.dead_letter).sum())
+}
+
+async fn once(role: Role, process: Process) -> Result<(), Fatal> {
+    let before = given_up(&process).await?;
+    passes(role, &process).await?;
+    match given_up(&process).await?.saturating_sub(before) {
+        0 => Ok(()),
+        jobs => Err(Fatal::GivenUp(jobs)),
     }
-    if role == Role::Producer { Ok(()) } else { worker::until_idle(&process).await }
+}
+
+async fn passes(role: Role, process: &Process) -> Result<()> {
+    if role != Role::Worker {
+        producer::scan_once(process).await?;
+    }
+    if role == Role::Producer { Ok(()) } else { worker::until_idle(process).await }
 }
 
 async fn parts(role: Role, process: Process) -> Result<()> {

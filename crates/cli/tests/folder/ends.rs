@@ -16,7 +16,10 @@ pub(crate) fn exit_codes_are_classes(yard: &Yard) -> Result<(), Failed> {
     for code in ["0", "1", "9", "65", "75"] {
         yard.put(code, code)?;
     }
-    yard.run(&["--role=all", "--once"])?;
+    let out = yard.run_to(6, &["--role=all", "--once"])?;
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    same(&said, said.contains("4 jobs were given up"), true)?;
+    yard.run(&["--role=all", "--once"])?; // those are no news
     for job in yard.jobs()? {
         let path = job.payload.as_str().to_owned();
         let is = |code: &str| path.contains(&format!("/in/{code}\""));
@@ -52,7 +55,7 @@ pub(crate) fn a_command_ends_with_all_it_started(yard: &Yard) -> Result<(), Fail
          worker: max_retries: 0",
     )?;
     yard.put("file", "x")?;
-    yard.run(&["--role=all", "--once"])?;
+    yard.run_to(6, &["--role=all", "--once"])?;
     let job = yard.jobs()?.pop().ok_or("no job")?;
     same("state", job.state, State::DeadLetter)?;
     let failure = job.failure.map(|text| text.as_str().to_owned()).unwrap_or_default();
@@ -126,11 +129,28 @@ pub(crate) fn a_command_sees_only_listed_variables(yard: &Yard) -> Result<(), Fa
 
 /// Proves: CLI-1
 pub(crate) fn a_bad_start_says_why(yard: &Yard) -> Result<(), Failed> {
+    // What a role refuses, the check of the configuration refuses too, in the same words.
     let fails = |arguments: &[&str], code: i32, why: &str| {
-        let out = yard.command(arguments).output()?;
-        let text = String::from_utf8_lossy(&out.stderr).into_owned();
-        same(&text, (out.status.code(), text.contains(why)), (Some(code), true))
+        let role = arguments.first().and_then(|role| role.strip_prefix("--role=")).unwrap_or("all");
+        for arguments in [arguments, &["config", "check", "--role", role]] {
+            let out = yard.command(arguments).output()?;
+            let text = String::from_utf8_lossy(&out.stderr).into_owned();
+            same(&text, (out.status.code(), text.contains(why)), (Some(code), true))?;
+        }
+        Ok::<(), Failed>(())
     };
+    let stands = yard.beside("no-program");
+    std::fs::write(&stands, "")?;
+    yard.configure(&[&stands.display().to_string()], "")?;
+    fails(&["--role=worker"], 3, "is no program here")?;
+    yard.configure(&["no-such-program-here"], "")?;
+    fails(
+        &["--role=all"],
+        3,
+        "worker.command: \"no-such-program-here\": is no program in the PATH",
+    )?;
+    yard.configure(&["true"], "worker: queues: {high: high, low: \"a\\tb\"}")?;
+    fails(&["--role=worker"], 3, "worker.queues")?;
     yard.configure(&[], "")?;
     fails(&["--role=worker"], 3, "worker.command: must name a program")?;
     yard.configure(&["no-such-program-here"], "worker: count: 0")?;
@@ -141,6 +161,14 @@ pub(crate) fn a_bad_start_says_why(yard: &Yard) -> Result<(), Failed> {
     yard.configure(&["true"], "")?;
     std::fs::remove_dir_all(yard.inbox())?;
     fails(&["--role=all"], 3, "producer.scan_dir")?;
+    std::fs::create_dir_all(yard.inbox())?;
+    for url in ["mysql://h/d", "sqlite:x.db?sync=no", "postgres://u@h/d?migrate=perhaps"] {
+        for arguments in [&["--role=all"][..], &["config", "check"]] {
+            let out = yard.command(arguments).env("STORE_URL", url).output()?;
+            let text = String::from_utf8_lossy(&out.stderr).into_owned();
+            same(&text, (out.status.code(), text.contains("store.url: ")), (Some(3), true))?;
+        }
+    }
     let out = yard
         .command(&["--role=worker"])
         .env("STORE_URL", "sqlite:/no/such/folder/jobs.db")

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use leasehold::State;
+use leasehold_conformance::evidence::Evidence;
 use libtest_mimic::Failed;
 
 use super::yard::{Running, Yard, same};
@@ -33,12 +34,44 @@ pub(crate) fn sigterm_burns_no_attempt(yard: &Yard) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Commands come and go when the signal comes: it ends in time, whatever had not ended is waiting again with its
+/// whole budget, and nothing is leased.
+///
+/// Proves: WQ-20, CLI-1
+pub(crate) fn sigterm_under_load_leaves_nothing_leased(yard: &Yard) -> Result<(), Failed> {
+    let done = yard.beside("done").display().to_string();
+    yard.configure(
+        &["sh", "-c", "sleep 0.1; printf '%s\\0' \"$1\" >> \"$2\"", "sh", "{path}", &done],
+        "worker: grace: 50ms
+         worker: count: 8
+         worker: max_retries: 0",
+    )?;
+    for number in 0..120 {
+        yard.put(number.to_string(), "x")?;
+    }
+    for round in 1..=2 {
+        let mut running = yard.start(&["--role=all"])?;
+        yard.until("commands come and go", |yard| Ok(yard.done().len() >= 30 * round))?;
+        same("exit code", running.terminate()?, Some(0))?;
+        for job in yard.jobs()? {
+            let is_well = job.state == State::Succeeded
+                || (job.state == State::Waiting && job.attempts == 0 && job.worker.is_none());
+            same(&format!("{job:?}"), is_well, true)?;
+        }
+    }
+    yard.run(&["--role=all", "--once"])?;
+    let jobs = yard.jobs()?;
+    same("jobs", jobs.len(), 120)?;
+    same("succeeded", jobs.iter().all(|job| job.state == State::Succeeded), true)
+}
+
 /// Three processes on one folder; every moment one is killed and another takes its place.
 ///
 /// Proves: WQ-11, PRD-1
 pub(crate) fn kill_9_loses_no_file(yard: &Yard) -> Result<(), Failed> {
     let files = std::env::var("LEASEHOLD_FOLDER_FILES").ok().and_then(|text| text.parse().ok());
     let files: usize = files.unwrap_or(300);
+    let evidence = Evidence::of("folder workers killed by SIGKILL", yard.engine());
     yard.configure_to_record("worker: count: 4")?;
     for number in 0..files {
         yard.put(format!("{}/{number}", number % 17), &number.to_string())?;
@@ -49,14 +82,11 @@ pub(crate) fn kill_9_loses_no_file(yard: &Yard) -> Result<(), Failed> {
         processes.push(yard.start(&arguments)?);
     }
     let mut kills = 0;
-    let succeeded = |yard: &Yard| -> Result<usize, Failed> {
-        Ok(yard.jobs()?.iter().filter(|job| job.state == State::Succeeded).count())
-    };
-    while succeeded(yard)? < files {
+    while yard.succeeded()? < files {
         // The next one is killed once the others have got on, or all is done.
-        let (before, step) = (yard.done().len(), files / 20 + 1);
+        let (before, step) = (yard.done().len(), (files / 20 + 1).min(100));
         yard.until("the others get on", |yard| {
-            Ok(yard.done().len() >= before + step || succeeded(yard)? == files)
+            Ok(yard.done().len() >= before + step || yard.succeeded()? == files)
         })?;
         let victim = kills % processes.len();
         if let Some(running) = processes.get_mut(victim) {
@@ -76,8 +106,16 @@ pub(crate) fn kill_9_loses_no_file(yard: &Yard) -> Result<(), Failed> {
     same("processes were killed at work", kills >= 5, true)?;
     same("jobs of different files", per_file.len(), files)?;
     same("jobs of one file", per_file.values().max().copied(), Some(1))?;
-    let done: BTreeSet<_> = yard.done().into_iter().collect();
+    let seen = yard.done();
+    let done: BTreeSet<_> = seen.iter().collect();
     same("files that a command saw", done.len(), files)?;
-    eprintln!("{files} files, {kills} kills");
+    evidence
+        .count("files", files)
+        .count("processes at once", 3)
+        .count("kills", kills)
+        .count("commands run anew after a kill", seen.len() - files)
+        .count("files lost", 0)
+        .count("files with two jobs", 0)
+        .tell();
     Ok(())
 }

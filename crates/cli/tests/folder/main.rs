@@ -2,9 +2,11 @@
 //! files, real signals, on both engines. Engines that the environment does not name are ignored,
 //! and are a failure when `LEASEHOLD_REQUIRE_ENGINES` is set.
 
+mod damage;
 mod ends;
 mod files;
 mod kills;
+mod secrets;
 mod yard;
 
 use std::process::ExitCode;
@@ -29,7 +31,14 @@ const PLAYS: &[(&str, Play)] = &[
     ("ends::output_is_bounded_and_masked", ends::output_is_bounded_and_masked),
     ("ends::a_command_sees_only_listed_variables", ends::a_command_sees_only_listed_variables),
     ("ends::a_bad_start_says_why", ends::a_bad_start_says_why),
+    ("damage::damaged_jobs_hold_up_no_other_file", damage::damaged_jobs_hold_up_no_other_file),
+    ("secrets::a_secret_is_written_nowhere", secrets::a_secret_is_written_nowhere),
+    ("secrets::half_a_secret_is_not_kept", secrets::half_a_secret_is_not_kept),
     ("kills::sigterm_burns_no_attempt", kills::sigterm_burns_no_attempt),
+    (
+        "kills::sigterm_under_load_leaves_nothing_leased",
+        kills::sigterm_under_load_leaves_nothing_leased,
+    ),
     ("kills::kill_9_loses_no_file", kills::kill_9_loses_no_file),
 ];
 

@@ -14,6 +14,8 @@ pub(crate) struct Yard {
     /// Everything of this play.
     root: PathBuf,
     url: String,
+    /// The server and the schema, where there is a server.
+    schema: Option<(String, String)>,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -21,7 +23,7 @@ impl Yard {
     pub(crate) fn sqlite(name: &str) -> Result<Self, Failed> {
         let root = Self::root(name, "sqlite");
         let url = format!("sqlite:{}", root.join("jobs.db").display());
-        Self::new(root, url)
+        Self::new(root, url, None)
     }
 
     pub(crate) fn postgres(name: &str, server: &str) -> Result<Self, Failed> {
@@ -30,7 +32,7 @@ impl Yard {
         let schema: String =
             format!("folder_{}_{short}", std::process::id()).chars().take(48).collect();
         let url = format!("{server}{join}schema={schema}&migrate=auto&pool_size=4");
-        Self::new(Self::root(name, "postgres"), url)
+        Self::new(Self::root(name, "postgres"), url, Some((server.to_owned(), schema)))
     }
 
     fn root(name: &str, engine: &str) -> PathBuf {
@@ -39,10 +41,10 @@ impl Yard {
         std::env::temp_dir().join(folder)
     }
 
-    fn new(root: PathBuf, url: String) -> Result<Self, Failed> {
+    fn new(root: PathBuf, url: String, schema: Option<(String, String)>) -> Result<Self, Failed> {
         std::fs::create_dir_all(root.join("in"))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { root, url, runtime })
+        Ok(Self { root, url, schema, runtime })
     }
 
     /// The folder that is scanned.
@@ -106,8 +108,13 @@ impl Yard {
 
     /// Runs to the end, and expects it to end well.
     pub(crate) fn run(&self, arguments: &[&str]) -> Result<Output, Failed> {
+        self.run_to(0, arguments)
+    }
+
+    /// Runs to the end, and expects this exit code.
+    pub(crate) fn run_to(&self, code: i32, arguments: &[&str]) -> Result<Output, Failed> {
         let out = self.command(arguments).output()?;
-        if out.status.success() {
+        if out.status.code() == Some(code) {
             return Ok(out);
         }
         Err(format!("{arguments:?}: {}: {}", out.status, String::from_utf8_lossy(&out.stderr))
@@ -137,6 +144,62 @@ impl Yard {
                     None => return Ok(jobs),
                 }
             }
+        })
+    }
+
+    /// Runs statements behind the store's back; tables are named as SQLite has them.
+    pub(crate) fn sql(&self, text: &'static str) -> Result<(), Failed> {
+        let failed = |why: String| leasehold::Error::new(leasehold::ErrorKind::Corrupt, "sql", why);
+        self.runtime.block_on(async {
+            let Some((server, schema)) = &self.schema else {
+                let behind = leasehold::sqlite::open(&self.url).await?;
+                let run = move |tx: &leasehold::sqlite::rusqlite::Transaction<'_>| {
+                    tx.execute_batch(text).map_err(|error| failed(error.to_string()))
+                };
+                return Ok(behind.transaction(run).await?);
+            };
+            let text = text.replace("leasehold_", "");
+            let (client, connection) =
+                tokio_postgres::connect(server, tokio_postgres::NoTls).await?;
+            tokio::spawn(connection);
+            Ok(client.batch_execute(&format!("set search_path to \"{schema}\"; {text}")).await?)
+        })
+    }
+
+    /// Everything that the database holds: the bytes of its files, or every row of every table.
+    pub(crate) fn stored_bytes(&self) -> Result<Vec<u8>, Failed> {
+        let Some((server, schema)) = &self.schema else {
+            let file = |name: &str| std::fs::read(self.beside(name)).unwrap_or_default();
+            return Ok(["jobs.db", "jobs.db-wal"].map(file).concat());
+        };
+        self.runtime.block_on(async {
+            let (client, connection) =
+                tokio_postgres::connect(server, tokio_postgres::NoTls).await?;
+            tokio::spawn(connection);
+            let mut bytes = Vec::new();
+            let names = include_str!("tables.sql").replace("{schema}", schema);
+            for table in client.query(&names, &[]).await? {
+                let table: String = table.get(0);
+                let rows = include_str!("whole.sql").replace("{schema}", schema);
+                for row in client.query(&rows.replace("{table}", &table), &[]).await? {
+                    bytes.extend_from_slice(row.get::<_, String>(0).as_bytes());
+                    bytes.push(b'\n');
+                }
+            }
+            Ok(bytes)
+        })
+    }
+
+    pub(crate) fn engine(&self) -> &'static str {
+        if self.schema.is_some() { "postgres" } else { "sqlite" }
+    }
+
+    /// How many jobs have succeeded.
+    pub(crate) fn succeeded(&self) -> Result<usize, Failed> {
+        self.runtime.block_on(async {
+            let stats = leasehold::connect(&self.url).await?.stats().await?;
+            let all: u64 = stats.queues.iter().map(|queue| queue.succeeded).sum();
+            Ok(usize::try_from(all)?)
         })
     }
 

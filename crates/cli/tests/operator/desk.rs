@@ -15,6 +15,8 @@ use serde_json::Value;
 pub(crate) struct Desk {
     pub(crate) url: String,
     pub(crate) folder: PathBuf,
+    /// The server and the schema, where there is a server.
+    schema: Option<(String, String)>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) runtime: tokio::runtime::Runtime,
 }
@@ -24,7 +26,7 @@ impl Desk {
         let folder =
             std::env::temp_dir().join(format!("leasehold-operator-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
-        Self::open(format!("sqlite:{}", folder.join("jobs.db").display()), folder)
+        Self::open(format!("sqlite:{}", folder.join("jobs.db").display()), folder, None)
     }
 
     pub(crate) fn postgres(name: &str, server: &str) -> Result<Self, Failed> {
@@ -32,14 +34,37 @@ impl Desk {
         let schema: String =
             format!("desk_{}_{name}", std::process::id()).chars().take(48).collect();
         let url = format!("{server}{join}schema={schema}&migrate=auto&pool_size=4");
-        Self::open(url, std::env::temp_dir().join(format!("leasehold-no-folder-{name}")))
+        let folder = std::env::temp_dir().join(format!("leasehold-no-folder-{name}"));
+        Self::open(url, folder, Some((server.to_owned(), schema)))
     }
 
-    pub(crate) fn open(url: String, folder: PathBuf) -> Result<Self, Failed> {
+    fn open(
+        url: String,
+        folder: PathBuf,
+        schema: Option<(String, String)>,
+    ) -> Result<Self, Failed> {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let store = runtime.block_on(leasehold::connect(&url))?;
-        Ok(Self { url, folder, store, runtime })
+        Ok(Self { url, folder, schema, store, runtime })
+    }
+
+    /// Runs statements behind the store's back; tables are named as SQLite has them.
+    pub(crate) fn sql(&self, text: &'static str) -> Result<(), Failed> {
+        let failed = |why: String| leasehold::Error::new(leasehold::ErrorKind::Corrupt, "sql", why);
+        let Some((server, schema)) = &self.schema else {
+            let behind = self.wait(leasehold::sqlite::open(&self.url))?;
+            return self.wait(behind.transaction(move |tx| {
+                tx.execute_batch(text).map_err(|error| failed(error.to_string()))
+            }));
+        };
+        let text = format!("set search_path to \"{schema}\"; {}", text.replace("leasehold_", ""));
+        self.wait(async {
+            let opened = tokio_postgres::connect(server, tokio_postgres::NoTls).await;
+            let (client, connection) = opened.map_err(|error| error.to_string())?;
+            tokio::spawn(connection);
+            client.batch_execute(&text).await.map_err(|error| format!("{error:?}"))
+        })
     }
 
     pub(crate) fn wait<T, E: std::fmt::Display>(

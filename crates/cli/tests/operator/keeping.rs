@@ -25,7 +25,7 @@ pub(crate) fn a_copy_comes_back_with_a_raised_epoch(desk: &Desk) -> Result<(), F
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
         return same(
             &said,
-            &Value::from(said.contains("pg_dump") && out.status.code() == Some(1)),
+            &Value::from(said.contains("pg_dump") && out.status.code() == Some(2)),
             true,
         );
     }
@@ -34,7 +34,32 @@ pub(crate) fn a_copy_comes_back_with_a_raised_epoch(desk: &Desk) -> Result<(), F
     same("epoch", at(&restored, "/epoch"), 5)?;
     same("jobs", at(&desk.json(&["status", "--url", &back])?, "/queues/rows/0/ready"), 1)?;
     same("again", &Value::from(desk.run(&["restore", &copy, "--url", &back])?.status.code()), 4)?;
-    same("over", &Value::from(desk.run(&["backup", &copy])?.status.code()), 4)
+    same("over", &Value::from(desk.run(&["backup", &copy])?.status.code()), 4)?;
+    // However far the epoch is lifted.
+    let far = format!("sqlite:{}", path("far.db"));
+    let restored = desk.json(&["restore", &copy, "--url", &far, "--above", "32000"])?;
+    same("epoch", at(&restored, "/epoch"), 32_001)?;
+    a_copy_that_is_ended_leaves_nothing(desk, &path("cut.db"))
+}
+
+/// Whether the signal comes before the end or after it.
+fn a_copy_that_is_ended_leaves_nothing(desk: &Desk, to: &str) -> Result<(), Failed> {
+    desk.sql(include_str!("grow.sql"))?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+    command.args(["backup", to]).env("STORE_URL", &desk.url).stdout(std::process::Stdio::null());
+    let mut copying = command.spawn()?;
+    let part = format!("{to}.part");
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let is_under_way = || std::path::Path::new(&part).exists();
+    while !is_under_way() && copying.try_wait()?.is_none() && std::time::Instant::now() < end {
+        std::thread::yield_now();
+    }
+    Command::new("kill").args(["-TERM", &copying.id().to_string()]).status()?;
+    let ended = copying.wait()?;
+    let is_whole = std::path::Path::new(to).exists();
+    let is_told = ended.code() == Some(130) || (is_whole && ended.success());
+    same(&ended.to_string(), &Value::from(is_told), true)?;
+    same("a part is left", &Value::from(is_under_way()), false)
 }
 
 /// Every sort of row is there; then a dead letter goes behind the store's back.
@@ -99,6 +124,15 @@ pub(crate) fn keys_are_listed_rotated_and_retired(desk: &Desk) -> Result<(), Fai
     };
     let early = with_ring(&["keys", "retire", "old"])?;
     same("in use", &Value::from(early.status.code()), 4)?;
+    for (key, why) in [("new", "is the active one"), ("nobody", "unknown key id")] {
+        let out = with_ring(&["keys", "retire", key])?;
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        same(
+            &said,
+            &Value::from((out.status.code(), said.contains(why)) == (Some(4), true)),
+            true,
+        )?;
+    }
     let rotated: Value = serde_json::from_slice(&with_ring(&["keys", "rotate"])?.stdout)?;
     same("rewrapped", at(&rotated, "/rewrapped"), 3)?;
     same("retire", &Value::from(with_ring(&["keys", "retire", "old"])?.status.code()), 0)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leasehold::{
     Found, JobId, JobView, LetterFilter, Paging, Query, Result, State, Store, StoreExt,
-    TransitionView,
+    TransitionView, VerdictKind,
 };
 
 use super::unless;
@@ -42,6 +42,10 @@ pub(super) fn alone(job: &JobView) -> Vec<String> {
         (job.finished_at.is_none_or(|at| at >= job.created_at), "ended before it was made"),
         (job.finished_at.is_none_or(|at| at <= job.updated_at), "ended after its last change"),
         (job.state != State::Succeeded || job.executions > 0, "succeeded without being begun"),
+        (
+            job.state != State::Waiting || job.last_verdict != Some(VerdictKind::Succeed),
+            "waits, though it has succeeded",
+        ),
     ])
 }
 

@@ -27,12 +27,26 @@ pub(super) async fn wrong(
     let mut wrong = alone(now);
     let attended = all.iter().filter(|letter| letter.state.wants_attention()).count();
     wrong.extend(unless([(attended <= 1, "one of several of its job that wait for an operator")]));
+    if !quick {
+        wrong.extend(beside(store, now).await?);
+    }
     if let (false, LetterState::Replaying, Some(replay)) = (quick, now.state, now.replay_job) {
         let by = store.job(replay).await?.map(|job| job.state);
         let is_over = matches!(by, Some(State::DeadLetter | State::Cancelled));
         wrong.extend(unless([(!is_over, "under way, but its replay has ended badly")]));
     }
     Ok(wrong)
+}
+
+/// What its job says: it is there, and has ended where an operator is still to decide.
+async fn beside(store: &Arc<dyn Store>, letter: &DeadLetterView) -> Result<Vec<String>> {
+    let job = store.job(letter.job).await?;
+    let is_over = job.as_ref().is_none_or(|job| job.state.is_terminal());
+    let waits = letter.state.wants_attention();
+    Ok(unless([
+        (job.is_some(), "of a job that is not there"),
+        (!waits || is_over, "waits for an operator, but its job goes on"),
+    ]))
 }
 
 /// What the row itself says.

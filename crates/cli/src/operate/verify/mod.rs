@@ -11,7 +11,7 @@ mod tests;
 use std::sync::Arc;
 
 use leasehold::{
-    Cursor, EventFilter, Found, JobFilter, LetterFilter, Paging, Query, Result, Store,
+    Cursor, ErrorKind, EventFilter, Found, JobFilter, LetterFilter, Paging, Query, Result, Store,
 };
 use serde_json::{Value, json};
 
@@ -41,6 +41,8 @@ pub struct Scope {
 #[derive(Debug)]
 struct Findings {
     scope: Scope,
+    /// What is walked over.
+    walks: &'static str,
     looked_at: u64,
     broken: u64,
     listed: Vec<Vec<Value>>,
@@ -66,9 +68,16 @@ impl Findings {
 
 /// Looks at everything; gives the answer and how many breaches there are.
 pub(super) async fn check(store: &Arc<dyn Store>, scope: Scope) -> Result<(Answer, u64)> {
-    let mut findings = Findings { scope, looked_at: 0, broken: 0, listed: Vec::new() };
+    let mut findings =
+        Findings { scope, walks: "job", looked_at: 0, broken: 0, listed: Vec::new() };
+    // The store's own row, its clock, the queues and the lifecycles.
+    if let Some(why) = unreadable(store.stats().await)? {
+        findings.tell("store", String::new(), &[why]);
+    }
     let jobs = walk(store, |page| Query::Jobs(JobFilter::new(), page), &mut findings).await?;
+    findings.walks = "event";
     let events = walk(store, |page| Query::Events(EventFilter::new(), page), &mut findings).await?;
+    findings.walks = "dead letter";
     let letters =
         walk(store, |page| Query::Letters(LetterFilter::new(), page), &mut findings).await?;
     let facts = Answer::facts([
@@ -108,16 +117,25 @@ async fn judge(store: &Arc<dyn Store>, found: &Found, findings: &mut Findings) -
         Found::DeadLetter(letter) => {
             ("dead letter", format!("{} {}", letter.job, letter.claim_version.get()))
         }
+        Found::Unreadable(row) => {
+            findings.tell(findings.walks, row.id.clone(), &[cannot_be_read(&row.why)]);
+            return Ok(());
+        }
         _ => return Ok(()),
     };
     // Rows change between two reads. What is broken stays so; what only changed meanwhile does not.
     let mut wrong: Option<Vec<String>> = None;
     for _ in 0..LOOKS {
-        let seen = match found {
-            Found::Job(job) => job::wrong(store, job.id, quick).await?,
-            Found::Event(event) => event::wrong(store, event.id, quick).await?,
-            Found::DeadLetter(letter) => letter::wrong(store, letter, quick).await?,
-            _ => Vec::new(),
+        let looked = match found {
+            Found::Job(job) => job::wrong(store, job.id, quick).await,
+            Found::Event(event) => event::wrong(store, event.id, quick).await,
+            Found::DeadLetter(letter) => letter::wrong(store, letter, quick).await,
+            _ => Ok(Vec::new()),
+        };
+        // A row beside it may be what cannot be read; that too is told, and the walk goes on.
+        let seen = match looked {
+            Ok(seen) => seen,
+            Err(error) => unreadable::<()>(Err(error))?.into_iter().collect(),
         };
         let both = |before: Vec<String>| -> Vec<String> {
             before.into_iter().filter(|why| seen.contains(why)).collect()
@@ -131,6 +149,21 @@ async fn judge(store: &Arc<dyn Store>, found: &Found, findings: &mut Findings) -
     }
     findings.tell(what, id, &wrong.unwrap_or_default());
     Ok(())
+}
+
+/// What damage it was that an answer met; other errors end the walk.
+fn unreadable<T>(answer: Result<T>) -> Result<Option<String>> {
+    match answer {
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == ErrorKind::Corrupt => {
+            Ok(Some(cannot_be_read(error.message())))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn cannot_be_read(why: &str) -> String {
+    format!("cannot be read: {why}")
 }
 
 /// Keeps what is not so.

@@ -143,8 +143,15 @@ impl<'a> Producer<'a> {
 
     async fn has_job(&self, key: IdempotencyKey) -> Result<bool> {
         let filter = JobFilter::new().key((file_job::scope()?, key));
-        let found = self.store.find(Query::Jobs(filter, Paging::first(1))).await?;
-        Ok(!found.items.is_empty())
+        match self.store.find(Query::Jobs(filter, Paging::first(1))).await {
+            Ok(found) => Ok(!found.items.is_empty()),
+            // There is one, and one that cannot be read must not keep the other files waiting.
+            Err(error) if error.damaged_job().is_some() => {
+                tracing::error!(%error, "the job of a file cannot be read");
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn job(&self, version: &Version) -> Result<NewJob> {

@@ -10,6 +10,7 @@ use leasehold::{Context, Failure, FailureClass, FailureCode, HandlerError};
 
 use super::child::Group;
 use super::outcome::Ran;
+use super::secrets::Secrets;
 use super::tail::{self, Kept};
 use crate::config::Config;
 
@@ -26,6 +27,8 @@ pub(super) struct Command {
     timeout: Duration,
     output_max: usize,
     classes: Vec<(i32, FailureClass)>,
+    /// What must not be kept of its output.
+    secrets: Secrets,
 }
 
 impl Command {
@@ -41,6 +44,7 @@ impl Command {
             timeout: config.duration("worker.command_timeout"),
             output_max: usize::try_from(config.int("worker.command_output_max")).unwrap_or(0),
             classes: config.map("worker.exit_codes").iter().filter_map(class).collect(),
+            secrets: Secrets::of(config),
         }
     }
 
@@ -48,6 +52,11 @@ impl Command {
     pub(super) fn class(&self, code: i32) -> FailureClass {
         let known = self.classes.iter().find(|(known, _)| *known == code);
         known.map_or(FailureClass::Upstream, |(_, class)| *class)
+    }
+
+    /// What must not be kept of its output.
+    pub(super) fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     /// Runs the command to its end, or ends it: after its time, and when the handler is to stop.

@@ -4,6 +4,8 @@
 mod child;
 mod command;
 mod outcome;
+mod program;
+mod secrets;
 mod tail;
 
 use std::sync::Arc;
@@ -22,14 +24,21 @@ use crate::config::{Config, Problem, Problems};
 /// Checks what this role needs and others do not.
 ///
 /// # Errors
-/// A command that names no program.
+/// A command that names no program, or one that is not there.
 pub(super) fn check(config: &Config) -> Result<(), Problems> {
-    if config.list("worker.command").is_empty() {
-        let rule = "must name a program and its arguments, such as [gzip, -k, \"{path}\"]";
-        let origin = config.origin("worker.command");
-        return Err(Problems(vec![Problem::at(origin, "worker.command", rule)]));
-    }
-    Ok(())
+    let command = config.list("worker.command");
+    let origin = config.origin("worker.command");
+    let problem = match command.first() {
+        None => {
+            let rule = "must name a program and its arguments, such as [gzip, -k, \"{path}\"]";
+            Problem::at(origin, "worker.command", rule)
+        }
+        Some(program) => match program::missing(config, program) {
+            None => return Ok(()),
+            Some(why) => Problem::of(origin, "worker.command", program, why),
+        },
+    };
+    Err(Problems(vec![problem]))
 }
 
 /// Works until `shutdown`; then commands have the grace time to end, and the rest is given back.
@@ -46,7 +55,7 @@ pub(super) async fn run(process: &Process) -> Result<()> {
 /// As [`Worker::run`].
 pub(super) async fn until_idle(process: &Process) -> Result<()> {
     let done = process.shutdown.child_token();
-    let watch = outcome::when_empty(&process.config, process.store.clone(), done.clone());
+    let watch = outcome::when_empty(process, done.clone());
     let (worked, watched) = tokio::join!(builder(process)?.build().run(done), watch);
     worked.and(watched)
 }
@@ -85,7 +94,7 @@ pub(super) fn breakers(config: &Config) -> Result<Arc<CircuitBreakers>> {
 }
 
 /// The queues, in the order of their priorities.
-fn queues(config: &Config) -> impl Iterator<Item = Result<QueueName>> {
+pub(super) fn queues(config: &Config) -> impl Iterator<Item = Result<QueueName>> {
     let queues = config.map("worker.queues");
     let of = move |name: &String| queues.iter().find(|(have, _)| have == name);
     config.list("worker.priorities").iter().filter_map(of).map(|(_, queue)| QueueName::new(queue))

@@ -1,18 +1,21 @@
 //! Owns what a run of the command means for its job, and when a worker that runs once is done.
 
+use std::collections::HashSet;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold::circuit::{Circuit, CircuitBreakers};
 use leasehold::{
-    CancellationToken, Failure, FailureCode, Handled, HandlerError, JobFilter, Paging, Query,
-    Result, State, Store,
+    CancellationToken, Failure, FailureCode, Found, Handled, HandlerError, JobFilter, JobView,
+    Paging, Query, QueueName, Result, State, Store, Timestamp,
 };
 use serde::Serialize;
-use std::sync::Arc;
 
 use super::command::Command;
 use super::tail::Kept;
 use crate::config::Config;
+use crate::role::Process;
 
 /// A command that came to its own end.
 #[derive(Debug)]
@@ -54,10 +57,11 @@ impl Ran {
     ) -> Result<Handled, HandlerError> {
         if self.status.success() {
             let truncated = self.out.is_cut() || self.err.is_cut();
-            let (stdout, stderr) = (mask(&self.out.text()), mask(&self.err.text()));
+            let secrets = command.secrets();
+            let (stdout, stderr) = (secrets.mask(&self.out), secrets.mask(&self.err));
             return Ok(Handled::done_with(&Done { stdout, stderr, truncated, changed }));
         }
-        let text = self.err.text();
+        let text = command.secrets().mask(&self.err);
         let message = match self.status.code() {
             Some(code) => format!("exit code {code}: {text}"),
             None => format!("{}: {text}", self.status),
@@ -70,22 +74,18 @@ impl Ran {
     }
 }
 
-fn mask(text: &str) -> String {
-    leasehold::sanitize::sanitize(text)
-}
-
-/// Cancels `done` once no queue holds a job that waits or is leased.
-pub(super) async fn when_empty(
-    config: &Arc<Config>,
-    store: Arc<dyn Store>,
-    done: CancellationToken,
-) -> Result<()> {
+/// Cancels `done` once no queue holds a job that is leased or may run without anybody's word. Says so when
+/// a circuit breaker is what keeps it waiting.
+pub(super) async fn when_empty(process: &Process, done: CancellationToken) -> Result<()> {
+    let Process { config, store, breakers, .. } = process;
+    let mut open = HashSet::new();
     while !done.is_cancelled() {
+        tell_of_breakers(breakers, &mut open);
         tokio::select! {
             () = done.cancelled() => {}
             () = tokio::time::sleep(Duration::from_millis(100)) => {}
         }
-        match is_empty(config, &store).await {
+        match is_empty(config, store).await {
             Ok(false) => {}
             Ok(true) => done.cancel(),
             Err(error) if error.is_retryable() => {
@@ -100,16 +100,45 @@ pub(super) async fn when_empty(
     Ok(())
 }
 
+/// Logs each queue once whenever its breaker opens.
+fn tell_of_breakers(breakers: &CircuitBreakers, open: &mut HashSet<QueueName>) {
+    for (queue, circuit) in breakers.states() {
+        match circuit {
+            Circuit::Closed => drop(open.remove(&queue)),
+            _ if open.insert(queue.clone()) => tracing::warn!(
+                %queue,
+                "the circuit breaker is open: jobs wait until one of them has gone well"
+            ),
+            _ => {}
+        }
+    }
+}
+
 async fn is_empty(config: &Config, store: &Arc<dyn Store>) -> Result<bool> {
     for queue in super::queues(config) {
         let queue = queue?;
         for state in [State::Waiting, State::Leased] {
-            let filter = JobFilter::new().queue(queue.clone()).state(state);
-            let found = store.find(Query::Jobs(filter, Paging::first(1))).await?;
-            if !found.items.is_empty() {
+            if may_run(store, JobFilter::new().queue(queue.clone()).state(state)).await? {
                 return Ok(false);
             }
         }
     }
     Ok(true)
+}
+
+/// Says whether one of these jobs runs, or may without anybody's word; what rests does not.
+async fn may_run(store: &Arc<dyn Store>, filter: JobFilter) -> Result<bool> {
+    let mut paging = Paging::first(1);
+    loop {
+        let page = store.find(Query::Jobs(filter.clone(), paging)).await?;
+        let rests = |job: &JobView| job.blocked || job.run_at == Timestamp::MAX;
+        let runs = |found: &Found| matches!(found, Found::Job(job) if !rests(job));
+        if page.items.iter().any(runs) {
+            return Ok(true);
+        }
+        match page.next {
+            Some(next) => paging = Paging::first(100).after(next),
+            None => return Ok(false),
+        }
+    }
 }

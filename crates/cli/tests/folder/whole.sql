@@ -1,0 +1,1 @@
+select t::text from "{schema}"."{table}" t

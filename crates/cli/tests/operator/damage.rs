@@ -1,0 +1,117 @@
+//! What becomes of rows that somebody has altered behind the store's back: nothing else waits for them, and
+//! the look for broken rules lists each.
+
+use std::time::Duration;
+
+use leasehold::{
+    ClaimRequest, Control, LeaseLength, QueueName, ReclaimRequest, StoreExt, WorkerId,
+};
+use libtest_mimic::Failed;
+use serde_json::Value;
+
+use crate::desk::{Desk, at, job, rows, same};
+
+/// Two rows that cannot be read, the oldest among them: the others are claimed, both are told of by name,
+/// and run once they are mended and woken.
+///
+/// Proves: GLO-1, WQ-3
+pub(crate) fn damaged_rows_hold_up_nothing_else(desk: &Desk) -> Result<(), Failed> {
+    let new = || desk.enqueue(job("q")?);
+    let ids = [new()?, new()?, new()?, new()?];
+    desk.sql(include_str!("damage.sql"))?;
+    let queue = QueueName::new("q")?;
+    let claim = || ClaimRequest::new(WorkerId::new(), [queue.clone()]).limit(10);
+    let held = desk.wait(desk.store.claim(claim()))?;
+    let held_ids: Vec<_> = held.iter().map(|claim| claim.job.id).collect();
+    same("claimed", &Value::from(held_ids == ids[1..3]), true)?;
+    let out = desk.run(&["verify", "--json"])?;
+    same("exit code", &Value::from(out.status.code()), 5)?;
+    let said: Value = serde_json::from_slice(&out.stdout)?;
+    same("jobs", at(&said, "/looked_at/jobs"), 4)?;
+    for (number, id) in [(0, ids[0]), (1, ids[3])] {
+        let row = at(&said, &format!("/breaches/rows/{number}"));
+        same("id", at(row, "/id"), id.to_string())?;
+        let why = at(row, "/broken").as_str().unwrap_or_default();
+        same(why, &Value::from(why.starts_with("cannot be read: ")), true)?;
+    }
+    let audit = desk.json(&["audit", "--action", "job.set_aside"])?;
+    same("audited", &Value::from(rows(&audit, "")?.len()), 2)?;
+    let listed = desk.json(&["jobs", "list"])?;
+    same("listed", at(&listed, "/rows/0/job"), ids[0].to_string())?;
+    let out = desk.run(&["jobs", "show", &ids[0].to_string()])?;
+    let why = String::from_utf8_lossy(&out.stderr).into_owned();
+    same(&why, &Value::from(why.contains(&ids[0].to_string())), true)?;
+    for claim in held {
+        desk.wait(desk.store.succeed(claim.fence))?;
+    }
+    desk.sql(include_str!("mend.sql"))?;
+    same("at rest", &Value::from(desk.wait(desk.store.claim(claim()))?.len()), 0)?;
+    for id in [ids[0], ids[3]] {
+        desk.json(&["jobs", "wake", &id.to_string()])?;
+    }
+    same("woken", &Value::from(desk.wait(desk.store.claim(claim()))?.len()), 2)
+}
+
+/// A lease lapses whose row cannot be read any more: the lapsed ones beside it are taken back. What a job was
+/// asked for is read by nobody but its next claim, so that it is taken back too.
+///
+/// Proves: GLO-1, RP-1
+pub(crate) fn a_damaged_lease_is_taken_back(desk: &Desk) -> Result<(), Failed> {
+    for _ in 0..3 {
+        desk.enqueue(job("q")?)?;
+    }
+    let short = LeaseLength::new(Duration::from_secs(1))?;
+    let request = ClaimRequest::new(WorkerId::new(), [QueueName::new("q")?]).limit(3).lease(short);
+    same("leased", &Value::from(desk.wait(desk.store.claim(request))?.len()), 3)?;
+    desk.sql(include_str!("damage.sql"))?;
+    let end = std::time::Instant::now() + Duration::from_secs(60);
+    let mut back = 0;
+    while back < 2 && std::time::Instant::now() < end {
+        let all = ReclaimRequest::jobs();
+        back += desk.wait(desk.store.reclaim(all))?.jobs.len();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    same("taken back", &Value::from(back), 2)?;
+    let audit = desk.json(&["audit", "--action", "job.set_aside"])?;
+    same("audited", &Value::from(rows(&audit, "")?.len()), 1)
+}
+
+/// Ended jobs that were set back to waiting, letters whose jobs are gone, and the store's own row.
+///
+/// Proves: GLO-1
+pub(crate) fn verify_sees_what_was_set_back_or_lost(desk: &Desk) -> Result<(), Failed> {
+    let queue = QueueName::new("q")?;
+    let done = desk.enqueue(job("q")?)?.to_string();
+    let request = ClaimRequest::new(WorkerId::new(), [queue.clone()]);
+    let claim = desk.wait(desk.store.claim(request))?.pop().ok_or("no claim")?;
+    desk.wait(desk.store.succeed(claim.fence))?;
+    let dead = desk.enqueue(job("q")?)?.to_string();
+    desk.kill_one("q")?;
+    desk.wait(desk.store.control(Control::Pause(queue)))?;
+    same("clean", at(&desk.json(&["verify"])?, "/looked_at/breaches"), 0)?;
+    desk.sql(include_str!("set_back.sql"))?;
+    let breaches = |wanted: &[(&str, &str)]| -> Result<(), Failed> {
+        let out = desk.run(&["verify", "--json"])?;
+        same("exit code", &Value::from(out.status.code()), 5)?;
+        let said: Value = serde_json::from_slice(&out.stdout)?;
+        for (id, why) in wanted {
+            let is_it = |row: &Value| {
+                at(row, "/id").as_str().is_some_and(|it| it.starts_with(id))
+                    && at(row, "/broken").as_str().is_some_and(|it| it.contains(why))
+            };
+            let found = rows(&said, "breaches")?.iter().any(is_it);
+            same(&format!("{id} {why}: {said}"), &Value::from(found), true)?;
+        }
+        Ok(())
+    };
+    breaches(&[(&done, "waits, though it has succeeded"), (&dead, "but its job goes on")])?;
+    // A letter whose job goes on is not replayed, and the exit code says so.
+    let replay = ["dead", "replay", "--queue", "q", "--note", "n", "--safe-to-repeat", "--json"];
+    let out = desk.run(&replay)?;
+    same("refused", &Value::from(out.status.code()), 4)?;
+    let said: Value = serde_json::from_slice(&out.stdout)?;
+    let outcome = at(&said, "/rows/0/outcome").as_str().unwrap_or_default();
+    same(outcome, &Value::from(outcome.starts_with("refused: ")), true)?;
+    desk.sql(include_str!("lose_jobs.sql"))?;
+    breaches(&[(&dead, "of a job that is not there"), ("", "cannot be read: the ")])
+}

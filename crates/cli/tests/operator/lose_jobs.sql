@@ -1,0 +1,2 @@
+delete from leasehold_jobs;
+delete from leasehold_store;

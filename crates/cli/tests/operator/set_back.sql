@@ -1,0 +1,1 @@
+update leasehold_jobs set state = 'waiting', finished_at = null where state in ('succeeded', 'dead_letter');
