@@ -11,6 +11,7 @@ use crate::error::named;
 use crate::open::Target;
 use crate::pool::{Lane, Pools};
 use crate::row::Columns;
+use crate::schema::sent;
 use crate::statement::{self, Db, sql};
 
 /// One numbered change of the schema.
@@ -62,7 +63,7 @@ async fn apply(target: &Target, pools: &Pools, known: &[Migration]) -> Result<()
         todo = missing(&db, known).await?;
     }
     for migration in todo {
-        db.batch("migration", &schema.rewrite(migration.text)).await?;
+        db.batch("migration", &schema.rewrite(sent("tables", migration.text))).await?;
         let checksum = migration.checksum();
         let values =
             Params::new().one(migration.version).one(checksum.as_slice()).one(migration.min_reader);

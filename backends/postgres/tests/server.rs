@@ -20,6 +20,8 @@ mod loss;
 mod marks;
 #[path = "server/opening.rs"]
 mod opening;
+#[path = "server/passing.rs"]
+mod passing;
 #[path = "server/place.rs"]
 mod place;
 #[path = "server/plans.rs"]
@@ -80,6 +82,13 @@ fn main() {
         opening::schema_is_made_only_when_told,
         opening::sixteen_open_at_once,
         opening::sixteen_open_under_a_strict_default,
+        passing::claims_pass_over_locked_jobs,
+        passing::deliveries_pass_over_locked_ones,
+        passing::lapsed_leases_are_taken_back_past_a_locked_one,
+        passing::lease_being_used_counts_for_all_queues,
+        passing::limited_claims_wait_for_each_other,
+        passing::prunes_pass_over_locked_jobs,
+        passing::two_ends_of_a_delivery_have_one_winner,
         plans::hostile_plans_never_claim_too_many,
         plans::statements_visit_what_they_are_asked_for,
         quick::changes_by_others_are_seen,
@@ -106,16 +115,19 @@ fn main() {
         wakes::silent_connection_is_given_up,
     ];
     let url = std::env::var("LEASEHOLD_TEST_POSTGRES_URL").ok();
-    let required = std::env::var_os("LEASEHOLD_REQUIRE_ENGINES").is_some();
     let trials = stories.into_iter().map(|(name, story)| {
         let server = url.clone();
         let trial = Trial::test(name, move || {
             let server = server.ok_or("LEASEHOLD_TEST_POSTGRES_URL names no server")?;
             run(story, Place::new(&server, name))
         });
-        trial.with_ignored_flag(url.is_none() && !required)
+        trial.with_ignored_flag(url.is_none() && !is_required())
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
+}
+
+fn is_required() -> bool {
+    std::env::var_os("LEASEHOLD_REQUIRE_ENGINES").is_some()
 }
 
 fn run(story: Story, place: Place) -> Result<(), Failed> {

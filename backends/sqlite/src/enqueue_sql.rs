@@ -64,7 +64,7 @@ impl SqliteStore {
 }
 
 fn statement(sql: Sql, params: Vec<Value>, answers: bool) -> Statement {
-    Statement::new(sql.text, params, answers)
+    Statement::new(sql.sent(), params, answers)
 }
 
 fn row(job: &NewJob, mut values: Vec<Value>) -> Vec<Value> {

@@ -91,7 +91,8 @@ impl Target {
     /// Opens a connection that only reads.
     pub(crate) fn open_reader(&self) -> Result<Connection> {
         let conn = self.open()?;
-        batch(&conn, "pragma", "pragma query_only = on; pragma wal_autocheckpoint = 0")?;
+        let pragmas = "pragma query_only = on; pragma wal_autocheckpoint = 0";
+        batch(&conn, "pragma_of_a_reader", pragmas)?;
         Ok(conn)
     }
 

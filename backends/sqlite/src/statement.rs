@@ -23,7 +23,7 @@ pub(crate) use sql;
 
 impl Sql {
     /// What is sent.
-    fn sent(self) -> &'static str {
+    pub(crate) fn sent(self) -> &'static str {
         sent(self.name, self.text)
     }
 }

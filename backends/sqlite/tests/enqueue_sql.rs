@@ -92,3 +92,27 @@ async fn follow_the_stores_clock() {
     let ancient = uuid::Uuid::from_u64_pair(0x0000_0000_0001_7000, 0x8000_0000_0000_0001);
     assert_eq!(run.run(by(&job.id(JobId::from_uuid(ancient)))).await.0, "invalid");
 }
+
+/// Proves: TX-8, GLO-6
+#[tokio::test]
+async fn keep_the_stores_clock_while_a_lease_runs() {
+    let place = Place::new("statements-lease");
+    let store = leasehold_sqlite::open(&place.url()).await.unwrap();
+    let new =
+        || NewJob::new(leasehold_core::JobKind::new("k").unwrap(), leasehold_core::Json::null());
+    let run = Beside { store: store.clone(), path: place.url() };
+    run.run(store.enqueue_sql(&new()).unwrap()).await;
+    let queue = leasehold_core::QueueName::default_queue();
+    let asked = leasehold_core::ClaimRequest::new(leasehold_core::WorkerId::new(), [queue]);
+    let claims = leasehold_core::Store::claim(&store, asked).await.unwrap();
+    assert_eq!(claims.len(), 1);
+    // The machine's clock is an hour ahead of the store's.
+    let conn = Connection::open(place.url()).unwrap();
+    conn.execute("update leasehold_clock set now_us = now_us - 3600000000", []).unwrap();
+    let clock = || -> i64 {
+        conn.query_row("select now_us from leasehold_clock", [], |row| row.get(0)).unwrap()
+    };
+    let before = clock();
+    run.run(store.enqueue_sql(&new()).unwrap()).await;
+    assert_eq!(clock(), before + 1, "a step would cut the lease short");
+}

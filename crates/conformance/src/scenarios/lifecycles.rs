@@ -2,15 +2,15 @@
 //! it does not list is refused whole.
 
 use leasehold_core::{
-    ErrorKind, JobId, Lifecycle, LostReason, NewJob, Place, Progress, Result, Settled, Settlement,
-    State, StoreExt, Verb, Verdict,
+    Control, ErrorKind, JobId, Lifecycle, LifecycleName, LostReason, NewJob, Place, Progress,
+    Result, Settled, Settlement, StageName, State, StoreExt, Verb, Verdict,
 };
 
 use super::group;
 use crate::lab::{Lab, job, passing};
 
 group!("lifecycles": standard_follows_its_table, work_queue_follows_its_table,
-    transcode_follows_its_table, review_follows_its_table, stage_not_next_is_refused,
+    transcode_follows_its_table, review_follows_its_table, stage_not_next_is_refused, early_success_is_refused_later,
     transcode_dies_by_way_of_failed, work_queue_failure_leaves_a_dead_letter,
     unknown_lifecycle_is_refused);
 
@@ -134,6 +134,24 @@ async fn stage_not_next_is_refused(lab: &Lab) -> Result<()> {
     let skip = lifecycle.stage_name(2).expect("a stage").clone();
     let answer = lab.progress_one(Progress::new(claim.fence, 1).advance(skip)).await;
     assert_eq!(answer.expect_err("a skip").kind(), ErrorKind::IllegalTransition);
+    lab.assert_unchanged(&before).await
+}
+
+/// A success that is listed from the first stage alone is refused from the second, however bare it is.
+///
+/// Proves: WQ-2, QUE-5
+async fn early_success_is_refused_later(lab: &Lab) -> Result<()> {
+    let stages = ["fetch", "load"].map(|name| StageName::new(name).expect("a stage")).to_vec();
+    let name = LifecycleName::new("early").expect("a name");
+    let lifecycle = Lifecycle::builder(name, stages)
+        .edge(Place::Leased(0), Verb::Succeed, Place::Succeeded)
+        .from_leased(Verb::Exhaust, State::DeadLetter)
+        .build()?;
+    lab.control(Control::Register(Box::new(lifecycle.clone()))).await?;
+    let settlement = at_stage(lab, &lifecycle, 1, Verdict::Succeed { result: None }).await?;
+    let before = lab.dump().await?;
+    let answer = lab.settle_one(settlement).await;
+    assert_eq!(answer.expect_err("not listed").kind(), ErrorKind::IllegalTransition);
     lab.assert_unchanged(&before).await
 }
 

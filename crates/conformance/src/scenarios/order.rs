@@ -13,7 +13,7 @@ group!("order": keys_do_not_wait_for_each_other, job_and_text_keys_are_apart,
     retried_head_still_holds_back, lapsed_head_still_holds_back, topics_are_picked,
     publish_is_all_or_nothing, same_id_other_event_conflicts, unknown_ordering_job_is_not_found,
     job_events_are_numbered_by_their_job, replayed_event_keeps_its_number,
-    twice_in_one_batch_is_one_event);
+    twice_in_one_batch_is_one_event, lapsed_one_waits_for_a_replayed_head);
 
 fn keyed(number: i64, name: &str) -> NewEvent {
     event(number).ordering(Ordering::Key(OrderKey::new(name).expect("a key")))
@@ -200,5 +200,22 @@ async fn twice_in_one_batch_is_one_event(lab: &Lab) -> Result<()> {
     let new = event(1).ordering(Ordering::Unordered);
     lab.publish(vec![new.clone(), new.clone(), event(2)]).await?;
     assert_eq!(lab.dump().await?.rows("events").len(), 2);
+    Ok(())
+}
+
+/// An event whose lease has lapsed waits for one before it that was replayed meanwhile.
+///
+/// Proves: TX-6, TX-9
+async fn lapsed_one_waits_for_a_replayed_head(lab: &Lab) -> Result<()> {
+    lab.publish(vec![keyed(1, "a"), keyed(2, "a")]).await?;
+    let head = lab.take_event().await?;
+    lab.end_event(head.fence, EventVerdict::DeadLetter { failure: passing() }).await?;
+    let next = lab.take_event().await?;
+    let actor = crate::lab::actor();
+    lab.control(Control::ReplayEvent { event: head.fence.event(), actor }).await?;
+    lab.advance(31);
+    assert_eq!(numbers(&lab.take_events(9).await?), [Some(1)]);
+    let row = lab.events(events_with(|it| it.state = Some(EventState::Waiting))).await?;
+    assert_eq!(row.iter().map(|it| it.id).collect::<Vec<_>>(), [next.fence.event()]);
     Ok(())
 }

@@ -15,7 +15,7 @@ group!("partitions": one_job_overtakes_a_crowd, turns_go_round, batch_is_shared_
     jobs_without_a_partition_take_their_turn, turns_are_kept_per_queue,
     later_job_hides_no_due_one, due_job_is_taken_back_in_its_turn, partition_stays_with_its_job,
     partition_is_no_part_of_the_request, follow_on_job_has_its_own_partition,
-    paused_queue_keeps_the_turn, thousand_partitions_give_one_each, empty_partition_name_is_refused);
+    paused_queue_keeps_the_turn, shares_hold_over_priorities, shares_hold_what_is_due, thousand_partitions_give_one_each, empty_partition_name_is_refused);
 
 async fn fill(lab: &Lab, crowd: &[(&str, i64)]) -> Result<()> {
     let mut jobs: Vec<NewJob> = Vec::new();
@@ -149,6 +149,31 @@ async fn later_job_hides_no_due_one(lab: &Lab) -> Result<()> {
     let claims = lab.take(9).await?;
     assert_eq!(partitions(&claims).concat(), "ab");
     assert!(claims.iter().any(|claim| claim.job.id == later));
+    Ok(())
+}
+
+/// The share of a partition is one over all its priorities.
+///
+/// Proves: WQ-3, QUE-8
+async fn shares_hold_over_priorities(lab: &Lab) -> Result<()> {
+    fill(lab, &[("a", 2), ("b", 4)]).await?;
+    for number in 2..4 {
+        lab.add(job_in("a", number).priority(5)).await?;
+    }
+    assert_eq!(shares(lab, 4).await?, "aabb");
+    assert_eq!(shares(lab, 9).await?, "aabb");
+    Ok(())
+}
+
+/// The share of a partition holds only what is due.
+///
+/// Proves: WQ-3, QUE-8
+async fn shares_hold_what_is_due(lab: &Lab) -> Result<()> {
+    fill(lab, &[("a", 1), ("b", 4)]).await?;
+    lab.add(job_in("a", 2).delay(seconds(20))).await?;
+    assert_eq!(shares(lab, 4).await?, "abbb");
+    lab.advance(20);
+    assert_eq!(shares(lab, 4).await?, "ab");
     Ok(())
 }
 

@@ -12,7 +12,8 @@ group!("reclaim": second_reclaim_changes_nothing, version_is_raised_once,
     spent_budget_ends_in_the_dead_letters, lapsed_lease_costs_an_attempt,
     takeover_in_a_claim_raises_once, other_queues_are_left_alone, unknown_kinds_are_taken_back,
     limit_bounds_one_reclaim, lease_columns_are_cleared, claim_buries_what_is_spent,
-    lease_is_owned_until_its_end, live_leases_do_not_stand_in_the_way);
+    lease_is_owned_until_its_end, live_leases_do_not_stand_in_the_way,
+    lapsed_ones_come_before_smaller_priorities);
 
 /// A second reclaim finds nothing and writes nothing.
 ///
@@ -193,5 +194,22 @@ async fn live_leases_do_not_stand_in_the_way(lab: &Lab) -> Result<()> {
         let again = lab.take_one().await?;
         lab.succeed(again.fence).await?;
     }
+    Ok(())
+}
+
+/// A claim with room for two takes two lapsed jobs before one of smaller priority that waits.
+///
+/// Proves: WQ-3, WQ-7
+async fn lapsed_ones_come_before_smaller_priorities(lab: &Lab) -> Result<()> {
+    let (one, two) = (lab.add(job(1).priority(9)).await?, lab.add(job(2).priority(9)).await?);
+    assert_eq!(lab.take(2).await?.len(), 2);
+    lab.add(job(3)).await?;
+    lab.advance(31);
+    let claims = lab.take(2).await?;
+    let mut taken: Vec<_> = claims.iter().map(|claim| claim.job.id).collect();
+    taken.sort_unstable();
+    let mut expected = [one, two];
+    expected.sort_unstable();
+    assert_eq!(taken, expected);
     Ok(())
 }

@@ -15,7 +15,9 @@ group!("stale": gone_job_has_no_owner, pruned_job_refuses_other_verdicts,
     reclaimed_in_a_transaction_changes_nothing, taken_over_in_a_transaction_changes_nothing,
     settled_in_a_transaction_changes_nothing, cancelled_in_a_transaction_changes_nothing,
     raised_epoch_in_a_transaction_changes_nothing, gone_in_a_transaction_changes_nothing,
-    released_fence_is_settled, forged_fence_is_refused);
+    released_fence_is_settled, forged_fence_is_refused, success_of_another_claim_is_refused,
+    success_of_another_version_is_refused, success_of_another_worker_is_refused,
+    success_past_the_lease_is_refused);
 
 fn verdicts() -> [Verdict; 7] {
     let failure = passing();
@@ -220,5 +222,55 @@ async fn forged_fence_is_refused(lab: &Lab) -> Result<()> {
         assert!(lab.progress_one(report(fence)).await.is_err_and(|error| error.is_fence_lost()));
         assert!(matches!(lab.renew_one(fence).await?, Renewal::Lost(_)));
     }
+    lab.assert_unchanged(&before).await
+}
+
+/// A success that says nothing else, which stores end by a way of its own, is refused for a forged fence.
+async fn success_is_refused(lab: &Lab, forge: impl FnOnce(Fence) -> Fence) -> Result<()> {
+    let claim = lab.claimed().await?;
+    let before = lab.dump().await?;
+    let answer = lab.succeed(forge(claim.fence)).await;
+    assert!(answer.expect_err("a lost fence").is_fence_lost());
+    lab.assert_unchanged(&before).await
+}
+
+/// A bare success needs the claim's id.
+///
+/// Proves: GLO-3, WQ-15
+async fn success_of_another_claim_is_refused(lab: &Lab) -> Result<()> {
+    let other = leasehold_core::ClaimId::new();
+    let forge =
+        |it: Fence| Fence::from_parts(it.job(), it.version(), other, it.worker(), it.epoch());
+    success_is_refused(lab, forge).await
+}
+
+/// A bare success needs the claim's version.
+///
+/// Proves: GLO-3, WQ-15
+async fn success_of_another_version_is_refused(lab: &Lab) -> Result<()> {
+    let forge = |it: Fence| {
+        Fence::from_parts(it.job(), it.version().next(), it.claim(), it.worker(), it.epoch())
+    };
+    success_is_refused(lab, forge).await
+}
+
+/// A bare success needs the claim's worker.
+///
+/// Proves: GLO-3, WQ-15
+async fn success_of_another_worker_is_refused(lab: &Lab) -> Result<()> {
+    let other = leasehold_core::WorkerId::new();
+    let forge =
+        |it: Fence| Fence::from_parts(it.job(), it.version(), it.claim(), other, it.epoch());
+    success_is_refused(lab, forge).await
+}
+
+/// A bare success needs a lease that runs.
+///
+/// Proves: WQ-6, WQ-15
+async fn success_past_the_lease_is_refused(lab: &Lab) -> Result<()> {
+    let claim = lab.claimed().await?;
+    lab.advance(30);
+    let before = lab.dump().await?;
+    assert_lost(lab.succeed(claim.fence).await, LostReason::Expired);
     lab.assert_unchanged(&before).await
 }

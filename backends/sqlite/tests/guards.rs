@@ -1,0 +1,122 @@
+//! Owns the check that statements which write what was looked at before refuse by themselves what is not so: the
+//! write lock keeps that from happening, and they are the second line behind it.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a failed expectation is how a test fails"
+)]
+
+mod place;
+
+use std::time::Duration;
+
+use leasehold_core::lab::altered;
+use leasehold_core::{
+    ClaimRequest, IdempotencyKey, JobKind, Json, NewJob, QueueName, Result, Store, StoreExt,
+    WorkerId,
+};
+use leasehold_sqlite::rusqlite::types::Value;
+use leasehold_sqlite::rusqlite::{Connection, Params, params, params_from_iter};
+use leasehold_sqlite::{SqliteStore, open};
+use place::Place;
+
+/// A store with a job that holds a key, and a connection beside it.
+struct Ground {
+    store: SqliteStore,
+    beside: Connection,
+    job: [u8; 16],
+    _place: Place,
+}
+
+async fn ground(name: &str) -> Result<Ground> {
+    let place = Place::new(name);
+    let store = open(&place.url()).await?;
+    let job = NewJob::new(JobKind::new("resize")?, Json::null());
+    let job = job.key(IdempotencyKey::new("order-7")?).key_ttl(Duration::from_secs(60));
+    let job = *store.enqueue_one(job).await?.job().as_bytes();
+    let beside = Connection::open(place.url()).expect("a connection");
+    Ok(Ground { store, beside, job, _place: place })
+}
+
+/// A statement as the store sends it.
+fn statement(name: &str) -> String {
+    let path = format!("{}/src/sql/{name}.sql", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).expect("a statement");
+    altered::text(name, &text).to_owned()
+}
+
+impl Ground {
+    /// How many rows a statement writes.
+    fn write(&self, name: &str, values: impl Params) -> usize {
+        self.beside.execute(&statement(name), values).expect("a statement that runs")
+    }
+
+    fn states(&self) -> Vec<(String, i64)> {
+        let mut all =
+            self.beside.prepare("select state, claim_version from leasehold_jobs").expect("SQL");
+        let read = |row: &leasehold_sqlite::rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        all.query_map([], read).expect("rows").map(|row| row.expect("a row")).collect()
+    }
+}
+
+/// Proves: IDM-1
+#[tokio::test]
+async fn a_key_that_another_job_holds_is_not_taken() {
+    let ground = ground("guard-key").await.expect("a store");
+    let other = [7_u8; 16];
+    let take = |scope: &str, now: i64| {
+        let values = params![scope, "order-7", other, [0_u8; 32], i64::MAX, now];
+        ground.write("take_key", values)
+    };
+    assert_eq!((take("", 0), take("another", 0)), (0, 1));
+    assert_eq!(take("", i64::MAX), 1, "a lapsed one is free");
+}
+
+/// Proves: GLO-2
+#[tokio::test]
+async fn a_job_whose_id_is_known_is_not_written_over() {
+    let ground = ground("guard-id").await.expect("a store");
+    let text = statement("insert_job");
+    let columns = text.split(['(', ')']).nth(1).expect("columns").replace('\n', " ");
+    let read = format!("select {columns} from leasehold_jobs");
+    let mut row: Vec<Value> = ground
+        .beside
+        .query_row(&read, [], |row| {
+            (0..row.as_ref().column_count()).map(|at| row.get(at)).collect()
+        })
+        .expect("the job");
+    let kind = columns.split(',').position(|column| column.trim() == "kind").expect("a kind");
+    row[kind] = Value::from("rotate".to_owned());
+    assert_eq!(ground.write("insert_job", params_from_iter(row.clone())), 0);
+    row[0] = Value::from(vec![7_u8; 16]);
+    assert_eq!(ground.write("insert_job", params_from_iter(row)), 1);
+}
+
+/// Proves: GLO-2
+#[tokio::test]
+async fn an_answer_is_not_put_over_another() {
+    let ground = ground("guard-once").await.expect("a store");
+    let store = |response: Option<&str>, now: i64| {
+        ground.write("once_store", params!["pay", "order-7", [0_u8; 32], response, now, 100])
+    };
+    assert_eq!(store(None, 1), 1, "a mark");
+    assert_eq!(store(Some("1"), 2), 1, "an answer over its mark");
+    assert_eq!(store(Some("2"), 3), 0, "another over that");
+    assert_eq!(store(Some("2"), 100), 1, "past its end");
+}
+
+/// Proves: WQ-3
+#[tokio::test]
+async fn a_job_is_claimed_while_it_waits_and_ended_while_it_is_leased() {
+    let ground = ground("guard-state").await.expect("a store");
+    let (claim, worker) = ([1_u8; 16], [2_u8; 16]);
+    let end = || ground.write("end_jobs", params![ground.job, "succeeded", "succeed", 5]);
+    let take = || ground.write("claim_jobs", params![ground.job, claim, worker, 9, 1, 8]);
+    assert_eq!(end(), 0, "nobody has claimed it");
+    let asked = ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]);
+    assert_eq!(ground.store.claim(asked).await.expect("claimed").len(), 1);
+    assert_eq!((take(), ground.states()), (0, vec![("leased".to_owned(), 1)]));
+    assert_eq!(end(), 1);
+    assert_eq!((end(), take(), ground.states()), (0, 0, vec![("succeeded".to_owned(), 1)]));
+}
