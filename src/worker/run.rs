@@ -186,7 +186,7 @@ impl Running {
                 Next::Ask(asked) => asked,
                 Next::Rest { is_all: true } if is_idle(tasks) => return Ok(()),
                 Next::Rest { .. } => {
-                    self.pause(&mut hints, tasks, until_idle).await;
+                    self.pause(&mut hints, tasks, joining(until_idle, unsettled)).await;
                     continue;
                 }
             };
@@ -196,7 +196,7 @@ impl Running {
                 return Ok(());
             };
             let Some((mut asked, claims)) = self.learn(asked, answer, until_idle)? else {
-                self.pause(&mut hints, tasks, false).await;
+                self.pause(&mut hints, tasks, None).await;
                 continue;
             };
             let (none, is_probe) = (claims.is_empty(), asked.is_probe());
@@ -209,7 +209,7 @@ impl Running {
                 return Ok(());
             }
             if none && !is_probe {
-                self.pause(&mut hints, tasks, until_idle).await;
+                self.pause(&mut hints, tasks, joining(until_idle, unsettled)).await;
             }
         }
         Ok(())
@@ -255,18 +255,25 @@ impl Running {
         Ok(None)
     }
 
-    /// Waits up to a second, jittered; a hint, the shutdown or (if asked) a finished job ends it.
-    async fn pause(&self, hints: &mut Listener, tasks: &mut JoinSet<()>, joining: bool) {
+    /// Waits up to a second, jittered; a hint, the shutdown or (if asked) a job that has ended since there
+    /// were `joining` ends on their way ends it.
+    async fn pause(&self, hints: &mut Listener, tasks: &mut JoinSet<()>, joining: Option<usize>) {
         let wait = Duration::from_millis(500).mul_f64(1.0 + random_unit());
-        let unsettled = self.settler.on_their_way();
+        let unsettled = joining.unwrap_or(0);
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = hints.heard() => {}
-            Some(_) = tasks.join_next(), if joining => {}
-            () = self.settler.fewer_than(unsettled), if joining && unsettled > 0 => {}
+            Some(_) = tasks.join_next(), if joining.is_some() => {}
+            () = self.settler.fewer_than(unsettled), if unsettled > 0 => {}
             () = self.shutdown.cancelled(), if !self.shutdown.is_cancelled() => {}
         }
     }
+}
+
+/// What a pause of a worker that runs until it is idle waits for: fewer ends on their way than there were
+/// before the claim, for those stored while it was out count too.
+fn joining(until_idle: bool, unsettled: usize) -> Option<usize> {
+    until_idle.then_some(unsettled)
 }
 
 /// Does one act of the start; a database that is away for a moment does not end the worker.

@@ -26,8 +26,9 @@ const BEATING: usize = 1;
 /// What holds in the store's own transactions. Plans of big arrays look dear to the server's compiler,
 /// which then costs more than the statement.
 pub(crate) const SETTINGS: &str = "set local lock_timeout = '30s'; set local jit = off";
-/// The same for a connection that is the store's alone.
-const LASTING: &str = "set lock_timeout = '30s'; set jit = off; \
+/// The same for a connection that is the store's alone. No statement needs a plan for its values, and left to
+/// itself the server plans some anew each time, which takes longer than running them.
+const LASTING: &str = "set lock_timeout = '30s'; set jit = off; set plan_cache_mode = force_generic_plan; \
      set default_transaction_isolation = 'read committed'";
 
 /// What a single connection hears from its server; it works only while this is polled.

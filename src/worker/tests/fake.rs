@@ -35,7 +35,9 @@ pub(crate) struct Script {
     pub(crate) renewing: Renewing,
     /// Claims that take jobs and then lose their reply.
     pub(crate) claims_unanswered: usize,
-    /// How long the answer to a claim of events takes once it is made up.
+    /// How long the answer to a claim takes once it is made up.
+    pub(crate) claims_late: Duration,
+    /// The same of a claim of events.
     pub(crate) events_late: Duration,
     /// Events that come due with the next settlement of a delivery.
     pub(crate) freed: Vec<NewEvent>,
@@ -115,6 +117,12 @@ impl Fake {
 
     pub(crate) fn verdicts(&self) -> Vec<Verdict> {
         self.script(|script| script.settled.iter().map(|s| s.verdict.clone()).collect())
+    }
+}
+
+async fn wait(late: Duration) {
+    if !late.is_zero() {
+        tokio::time::sleep(late).await;
     }
 }
 
@@ -212,7 +220,8 @@ impl Store for Fake {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>> {
-        self.script(|script| {
+        let late = self.script(|script| script.claims_late);
+        let answer = self.script(|script| {
             script.claims.push(request.clone());
             if let (true, Some(claims)) = (request.repeat, script.taken.remove(&request.claim)) {
                 return Ok(claims);
@@ -227,7 +236,9 @@ impl Store for Fake {
                 return Err(Error::new(ErrorKind::OutcomeUnknown, "claim", "reply lost"));
             }
             Ok(claims)
-        })
+        });
+        wait(late).await;
+        answer
     }
 
     async fn renew(&self, request: RenewRequest) -> Result<Vec<Renewal>> {
@@ -284,9 +295,7 @@ impl Store for Fake {
             }
             Ok(claims)
         });
-        if !late.is_zero() {
-            tokio::time::sleep(late).await;
-        }
+        wait(late).await;
         answer
     }
 

@@ -63,6 +63,20 @@ async fn panics_and_bad_payloads_fail_with_codes_of_their_own() {
     assert_eq!(text.message(), "boom");
 }
 
+/// Ends that are stored while the last claim is out leave nothing to wait for.
+///
+/// Proves: WQ-10
+#[tokio::test(start_paused = true)]
+async fn a_drain_does_not_pause_when_all_is_stored() {
+    let fake = Fake::with([job("double", "1"), job("double", "2")]);
+    fake.script(|script| script.claims_late = Duration::from_millis(10));
+    let begun = tokio::time::Instant::now();
+    worker(&fake).build().run_until_idle().await.unwrap();
+    assert_eq!(fake.verdicts().len(), 2);
+    let (taken, claims) = (begun.elapsed(), fake.script(|script| script.claims.len()));
+    assert!(taken < Duration::from_millis(10) * u32::try_from(claims + 1).unwrap(), "{taken:?}");
+}
+
 /// Proves: WQ-19
 #[tokio::test]
 async fn an_unknown_kind_is_given_back_with_a_delay() {
