@@ -1,7 +1,7 @@
 //! Owns admissions: requests taken once, together with the jobs that they ask for.
 
 use async_trait::async_trait;
-use leasehold_core::{Admission, Admitted, Remembered, Result};
+use leasehold_core::{Admission, Admitted, Once, Remembered, Result, Timestamp};
 
 use crate::joined::{Joined, Verb, enqueue};
 
@@ -28,7 +28,10 @@ impl Verb for Admission {
         for (at, request) in self.requests.iter().enumerate() {
             let (answer, row) = tx.look_once(facts.now, request).await?;
             if answer != Remembered::New {
-                return Ok(Admitted::Known { at, answer });
+                // Another may have been admitted since the earlier ones were looked at, with all of its own.
+                let earlier =
+                    first_known(tx, facts.now, self.requests.get(..at).unwrap_or_default());
+                return Ok(earlier.await?.unwrap_or(Admitted::Known { at, answer }));
             }
             rows.extend(row);
         }
@@ -41,4 +44,19 @@ impl Verb for Admission {
             jobs => Admitted::all_of(enqueue(tx, jobs, false).await?),
         }
     }
+}
+
+/// The first of these requests that is known by now.
+async fn first_known(
+    tx: &Joined<'_>,
+    now: Timestamp,
+    requests: &[Once],
+) -> Result<Option<Admitted>> {
+    for (at, request) in requests.iter().enumerate() {
+        let (answer, _) = tx.look_once(now, request).await?;
+        if answer != Remembered::New {
+            return Ok(Some(Admitted::Known { at, answer }));
+        }
+    }
+    Ok(None)
 }

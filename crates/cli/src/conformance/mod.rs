@@ -63,12 +63,21 @@ pub struct Arguments {
 /// # Errors
 /// [`Fatal::Suite`] where a case failed or the run was ended early; the store's where no run could begin.
 pub async fn run(arguments: Arguments) -> Result<(), Fatal> {
+    let is_new = !arguments.report.exists();
     make_room(&arguments.report)?;
+    let done = run_into(&arguments).await;
+    if is_new && done.is_err() {
+        let _kept_with_a_report = std::fs::remove_dir(&arguments.report);
+    }
+    done
+}
+
+async fn run_into(arguments: &Arguments) -> Result<(), Fatal> {
     let shutdown = CancellationToken::new();
     signals::listen(&shutdown)?;
     let ground = Arc::new(Ground::at(&arguments.url)?);
     crate::failure::tell(format!("makes, and removes at the end: {}", ground.makes()));
-    let played = play(&ground, &arguments, &shutdown).await;
+    let played = play(&ground, arguments, &shutdown).await;
     let removed = ground.remove().await;
     let mut report = played?;
     report.notes.push(match &removed {

@@ -81,7 +81,7 @@ pub(crate) fn kill_9_loses_no_file(yard: &Yard) -> Result<(), Failed> {
     for _ in 0..3 {
         processes.push(yard.start(&arguments)?);
     }
-    let mut kills = 0;
+    let (mut kills, mut newest) = (0, 0);
     while yard.succeeded()? < files {
         // The next one is killed once the others have got on, or all is done.
         let (before, step) = (yard.done().len(), (files / 20 + 1).min(100));
@@ -92,11 +92,15 @@ pub(crate) fn kill_9_loses_no_file(yard: &Yard) -> Result<(), Failed> {
         if let Some(running) = processes.get_mut(victim) {
             running.kill()?;
             *running = yard.start(&arguments)?;
+            newest = victim;
         }
         kills += 1;
     }
-    for running in &mut processes {
-        same("exit code", running.terminate()?, Some(0))?;
+    for (at, running) in processes.iter_mut().enumerate() {
+        let code = running.terminate()?;
+        // The newest may not have come to listen for signals yet.
+        let ended_well = code == Some(0) || (at == newest && code.is_none());
+        same(&format!("exit code {code:?} is good"), ended_well, true)?;
     }
     let mut per_file: BTreeMap<String, usize> = BTreeMap::new();
     for job in yard.jobs()? {
