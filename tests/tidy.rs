@@ -176,6 +176,15 @@ fn nothing_is_left_undone_or_switched_off() {
 }
 
 #[test]
+fn no_file_holds_the_marks_of_a_merge() {
+    check("settle the conflict", |file| {
+        let marked = |line: &&str| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> ");
+        let hits = file.text.lines().filter(marked);
+        hits.map(|line| format!("{}: {line}", file.path)).collect()
+    });
+}
+
+#[test]
 fn only_clocks_read_the_machines_time() {
     check("the time comes from the store's clock", |file| {
         if !file.is_rust() || file.is_test() || file.path.starts_with("examples/") {
