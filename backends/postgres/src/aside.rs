@@ -2,9 +2,10 @@
 //! it, and the log and the audit log name it. Mends nothing.
 
 use async_trait::async_trait;
+use leasehold_core::rules::aside::{self, ASIDE_MAX};
 use leasehold_core::{
-    Actor, AuditEntry, Claim, ClaimId, ClaimRequest, Error, JobId, ReclaimRequest, Reclaimed,
-    Records, Result, Timestamp,
+    AuditEntry, Claim, ClaimId, ClaimRequest, Error, JobId, ReclaimRequest, Reclaimed, Result,
+    Timestamp,
 };
 
 use crate::bind::Params;
@@ -13,12 +14,10 @@ use crate::pool::Lane;
 use crate::statement::sql;
 use crate::store::PostgresStore;
 
-/// The most damaged rows that one call passes over.
-const ASIDE_MAX: usize = 1_000;
-
 struct SetAside {
     job: JobId,
     claim: Option<ClaimId>,
+    entry: AuditEntry,
 }
 
 #[async_trait]
@@ -29,7 +28,11 @@ impl Verb for SetAside {
     async fn on(&self, tx: &Joined<'_>) -> Result<bool> {
         let now = tx.facts().await?.now;
         let values = Params::new().one(self.job).one(now).one(self.claim).one(Timestamp::MAX);
-        Ok(tx.db.execute(sql!("set_aside"), values).await? > 0)
+        let is_there = tx.db.execute(sql!("set_aside"), values).await? > 0;
+        if is_there {
+            self.entry.on(tx).await?;
+        }
+        Ok(is_there)
     }
 }
 
@@ -72,15 +75,14 @@ impl PostgresStore {
     /// The error itself where it names none, or one that is not there to be put to rest.
     async fn set_aside(&self, error: Error, claim: Option<ClaimId>) -> Result<()> {
         let Some(job) = error.damaged_job() else { return Err(error) };
-        if !self.run(Lane::Shared, &SetAside { job, claim }).await? {
+        let entry = aside::set_aside(job, &error)?;
+        if !self.run(Lane::Shared, &SetAside { job, claim, entry }).await? {
             return Err(error);
         }
         tracing::error!(
             %job, %error,
             "a stored job cannot be read and rests until its row is mended and it is woken"
         );
-        let entry =
-            AuditEntry::new(Actor::new("leasehold")?, "job.set_aside", format!("job {job}"));
-        self.append(entry.detail(error.message())).await.map(|_| ())
+        Ok(())
     }
 }

@@ -1,10 +1,11 @@
 //! Owns listings: pages by id (or number), and the views readers get. Writes nothing.
 
+use leasehold_core::listing::{Listed, listed, page, page_past};
 use leasehold_core::row::QueueRow;
 use leasehold_core::rules::Lifecycles;
 use leasehold_core::{
-    Cursor, DeadLetterView, Error, ErrorKind, EventFilter, EventView, Found, JobFilter, JobId,
-    JobView, LetterFilter, Page, Paging, Query, Result, TransitionView, UnreadableView, WaitView,
+    Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView,
+    LetterFilter, Page, Paging, Query, Result, TransitionView, WaitView,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -75,46 +76,9 @@ pub(crate) async fn find(db: &Db<'_>, shared: &Shared, query: &Query) -> Result<
     }
 }
 
-/// Cuts the one row too many that was asked for, which tells that there is a next page.
-fn page<T>(
-    mut found: Vec<T>,
-    paging: &Paging,
-    cursor: impl Fn(&T) -> Cursor,
-    wrap: impl Fn(T) -> Found,
-) -> Page<Found> {
-    let more = found.len() > paging.size;
-    found.truncate(paging.size);
-    let next = found.last().filter(|_| more).map(cursor);
-    Page::from_parts(found.into_iter().map(wrap).collect(), next)
-}
-
-/// The same of rows of which some cannot be read; those are in their places all the same.
-fn page_past<T>(
-    found: Vec<Listed<T>>,
-    paging: &Paging,
-    cursor: impl Fn(&T) -> Cursor,
-    wrap: impl Fn(T) -> Found,
-) -> Page<Found> {
-    let at = |listed: &Listed<T>| listed.as_ref().map_or_else(|(at, _)| *at, &cursor);
-    let shown = |listed: Listed<T>| match listed {
-        Ok(row) => wrap(row),
-        Err((at, error)) => Found::Unreadable(UnreadableView::new(at, &error)),
-    };
-    page(found, paging, at, shown)
-}
-
-/// A row of a listing, or where one stands that cannot be read, and why.
-pub(crate) type Listed<T> = std::result::Result<T, (Cursor, Error)>;
-
 /// Reads a row that begins with its id.
-fn listed<T>(row: &Row, read: impl Fn(&Row) -> Result<T>) -> Result<Listed<T>> {
-    match read(row) {
-        Err(error) if error.kind() == ErrorKind::Corrupt => {
-            let at = Cursor { id: Columns::of(row).id()?, sequence: 0 };
-            Ok(Err((at, error)))
-        }
-        said => said.map(Ok),
-    }
+fn by_id<T>(row: &Row, read: impl Fn(&Row) -> Result<T>) -> Result<Listed<T>> {
+    listed(read(row), || Ok(Cursor { id: Columns::of(row).id()?, sequence: 0 }))
 }
 
 fn after(paging: &Paging) -> (Uuid, i64) {
@@ -163,7 +127,7 @@ async fn jobs(
         let values = filters(Params::new().one(id)).one(partition);
         return Ok(db.rows(sql!("find_job"), values, view).await?.into_iter().map(Ok).collect());
     }
-    let view = |row: &Row| listed(row, view);
+    let view = |row: &Row| by_id(row, view);
     let sql: Sql = if subject.is_some() { sql!("find_jobs_about") } else { sql!("find_jobs") };
     db.rows(sql, filters(Params::new().one(begin)).one(paging.size + 1).one(partition), view).await
 }
@@ -187,7 +151,7 @@ async fn events(
     if filter.id.is_some() {
         return Ok(db.rows(sql, values, view).await?.into_iter().map(Ok).collect());
     }
-    db.rows(sql, values, |row| listed(row, view)).await
+    db.rows(sql, values, |row| by_id(row, view)).await
 }
 
 async fn letter_page(db: &Db<'_>, filter: &LetterFilter, paging: &Paging) -> Result<Page<Found>> {

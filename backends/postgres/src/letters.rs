@@ -4,18 +4,17 @@
 //! Letters are locked after the jobs they belong to or that replay them, never before.
 
 use leasehold_core::letter::Replay;
+use leasehold_core::listing::{Listed, listed};
 use leasehold_core::row::DeadLetterRow;
 use leasehold_core::rules::{Changes, EnqueueWants, Work};
 use leasehold_core::{
-    Controlled, Cursor, DeadLetterView, ErrorKind, JobId, Json, LetterFilter, LetterState, Paging,
-    Result,
+    Controlled, Cursor, DeadLetterView, JobId, Json, LetterFilter, LetterState, Paging, Result,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::bind::Params;
 use crate::error::corrupt;
-use crate::find::Listed;
 use crate::joined::Joined;
 use crate::load::{self, Facts};
 use crate::row::Columns;
@@ -172,14 +171,10 @@ pub(crate) async fn page(
         let mut read = || -> Result<_> {
             Ok(DeadLetterView::from_row(columns.dead_letter()?, columns.time()?))
         };
-        match read() {
-            Err(error) if error.kind() == ErrorKind::Corrupt => {
-                let mut columns = Columns::of(row);
-                let at = Cursor { id: columns.id()?, sequence: columns.raw()? };
-                Ok(Err((at, error)))
-            }
-            said => said.map(Ok),
-        }
+        listed(read(), || {
+            let mut columns = Columns::of(row);
+            Ok(Cursor { id: columns.id()?, sequence: columns.raw()? })
+        })
     };
     db.rows(sql!("find_dead_letters"), values, read).await
 }

@@ -1,21 +1,21 @@
 //! Owns what becomes of a job whose row cannot be read: it is put to rest, so that no other job waits for
 //! it, and the log and the audit log name it. Mends nothing.
 
+use leasehold_core::row::AuditRow;
+use leasehold_core::rules::aside::{self, ASIDE_MAX};
 use leasehold_core::{
-    Actor, AuditEntry, ClaimId, ClaimRequest, Error, JobId, ReclaimRequest, Reclaimed, Records,
-    Result, Timestamp,
+    AuditEntry, Claim, ClaimId, ClaimRequest, Error, JobId, ReclaimRequest, Reclaimed, Result,
+    Timestamp,
 };
 use rusqlite::params;
 
+use crate::audit;
 use crate::joined::Joined;
 use crate::statement::{execute, sql};
 use crate::store::SqliteStore;
 
-/// The most damaged rows that one call passes over.
-const ASIDE_MAX: usize = 1_000;
-
 impl Joined<'_> {
-    fn set_aside(&self, job: JobId, claim: Option<ClaimId>) -> Result<bool> {
+    fn set_aside(&self, job: JobId, claim: Option<ClaimId>, entry: &AuditEntry) -> Result<bool> {
         self.verb("set aside", |facts| {
             let values = params![
                 job.as_bytes().as_slice(),
@@ -23,38 +23,42 @@ impl Joined<'_> {
                 claim.as_ref().map(|claim| claim.as_bytes().as_slice()),
                 Timestamp::MAX.as_micros(),
             ];
-            Ok(execute(self.conn, sql!("set_aside"), values)? > 0)
+            let is_there = execute(self.conn, sql!("set_aside"), values)? > 0;
+            if is_there {
+                self.shared.clock.keep(self.conn, facts.now)?;
+                let row = AuditRow::of(entry, self.shared.ids.next(), facts.now);
+                audit::add(self.conn, &row)?;
+            }
+            Ok(is_there)
         })
     }
 }
 
 impl SqliteStore {
     /// Claims, past jobs whose rows cannot be read.
-    pub(crate) async fn claim_past(
-        &self,
-        request: ClaimRequest,
-    ) -> Result<Vec<leasehold_core::Claim>> {
+    pub(crate) async fn claim_past(&self, request: ClaimRequest) -> Result<Vec<Claim>> {
         let claim = Some(request.claim);
-        for _ in 0..ASIDE_MAX {
-            let request = request.clone();
-            match self.verb("claim", move |tx| tx.claim(&request)).await {
-                Err(error) => self.set_aside(error, claim).await?,
-                claims => return claims,
-            }
-        }
-        self.verb("claim", move |tx| tx.claim(&request)).await
+        self.past("claim", claim, move |tx| tx.claim(&request)).await
     }
 
     /// Reclaims, past jobs whose rows cannot be read.
     pub(crate) async fn reclaim_past(&self, request: ReclaimRequest) -> Result<Reclaimed> {
+        self.past("reclaim", None, move |tx| tx.reclaim(&request)).await
+    }
+
+    async fn past<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        claim: Option<ClaimId>,
+        act: impl Fn(&Joined<'_>) -> Result<T> + Clone + Send + 'static,
+    ) -> Result<T> {
         for _ in 0..ASIDE_MAX {
-            let request = request.clone();
-            match self.verb("reclaim", move |tx| tx.reclaim(&request)).await {
-                Err(error) => self.set_aside(error, None).await?,
+            match self.verb(operation, act.clone()).await {
+                Err(error) => self.set_aside(error, claim).await?,
                 done => return done,
             }
         }
-        self.verb("reclaim", move |tx| tx.reclaim(&request)).await
+        self.verb(operation, act).await
     }
 
     /// Puts the job that an error names to rest.
@@ -63,15 +67,14 @@ impl SqliteStore {
     /// The error itself where it names none, or one that is not there to be put to rest.
     async fn set_aside(&self, error: Error, claim: Option<ClaimId>) -> Result<()> {
         let Some(job) = error.damaged_job() else { return Err(error) };
-        if !self.verb("set aside", move |tx| tx.set_aside(job, claim)).await? {
+        let entry = aside::set_aside(job, &error)?;
+        if !self.verb("set aside", move |tx| tx.set_aside(job, claim, &entry)).await? {
             return Err(error);
         }
         tracing::error!(
             %job, %error,
             "a stored job cannot be read and rests until its row is mended and it is woken"
         );
-        let entry =
-            AuditEntry::new(Actor::new("leasehold")?, "job.set_aside", format!("job {job}"));
-        self.append(entry.detail(error.message())).await.map(|_| ())
+        Ok(())
     }
 }

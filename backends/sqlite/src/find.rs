@@ -1,10 +1,11 @@
 //! Owns listings: pages by id (or number), and the views readers get. Writes nothing.
 
+use leasehold_core::listing::{Listed, listed, page, page_past};
 use leasehold_core::row::QueueRow;
 use leasehold_core::rules::Lifecycles;
 use leasehold_core::{
-    Cursor, DeadLetterView, Error, ErrorKind, EventFilter, EventView, Found, JobFilter, JobId,
-    JobView, LetterFilter, Page, Paging, Query, Result, TransitionView, UnreadableView, WaitView,
+    Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView,
+    LetterFilter, Page, Paging, Query, Result, TransitionView, WaitView,
 };
 use rusqlite::{Connection, params};
 
@@ -73,49 +74,12 @@ pub(crate) fn find(conn: &Connection, shared: &Shared, query: &Query) -> Result<
     }
 }
 
-/// Cuts the one row too many that was asked for, which tells that there is a next page.
-fn page<T>(
-    mut found: Vec<T>,
-    paging: &Paging,
-    cursor: impl Fn(&T) -> Cursor,
-    wrap: impl Fn(T) -> Found,
-) -> Page<Found> {
-    let more = found.len() > paging.size;
-    found.truncate(paging.size);
-    let next = found.last().filter(|_| more).map(cursor);
-    Page::from_parts(found.into_iter().map(wrap).collect(), next)
-}
-
-/// The same of rows of which some cannot be read; those are in their places all the same.
-fn page_past<T>(
-    found: Vec<Listed<T>>,
-    paging: &Paging,
-    cursor: impl Fn(&T) -> Cursor,
-    wrap: impl Fn(T) -> Found,
-) -> Page<Found> {
-    let at = |listed: &Listed<T>| listed.as_ref().map_or_else(|(at, _)| *at, &cursor);
-    let shown = |listed: Listed<T>| match listed {
-        Ok(row) => wrap(row),
-        Err((at, error)) => Found::Unreadable(UnreadableView::new(at, &error)),
-    };
-    page(found, paging, at, shown)
-}
-
-/// A row of a listing, or where one stands that cannot be read, and why.
-pub(crate) type Listed<T> = std::result::Result<T, (Cursor, Error)>;
-
 /// Reads a row that begins with its id.
-fn listed<T>(
+fn by_id<T>(
     row: &rusqlite::Row<'_>,
     read: impl Fn(&rusqlite::Row<'_>) -> Result<T>,
 ) -> Result<Listed<T>> {
-    match read(row) {
-        Err(error) if error.kind() == ErrorKind::Corrupt => {
-            let at = Cursor { id: Columns::of(row).id()?, sequence: 0 };
-            Ok(Err((at, error)))
-        }
-        said => said.map(Ok),
-    }
+    listed(read(row), || Ok(Cursor { id: Columns::of(row).id()?, sequence: 0 }))
 }
 
 fn after(paging: &Paging) -> (Vec<u8>, i64) {
@@ -160,7 +124,7 @@ fn jobs(
         // Whoever asks for one job is told why it cannot be read.
         return Ok(rows(conn, sql!("find_job"), values, view)?.into_iter().map(Ok).collect());
     }
-    let view = |row: &rusqlite::Row<'_>| listed(row, view);
+    let view = |row: &rusqlite::Row<'_>| by_id(row, view);
     let size = bound(paging.size + 1);
     let values = params![begin, queue, state, kind, subject, size, partition];
     if subject.is_some() {
@@ -224,7 +188,7 @@ fn events_by(
     if filter.id.is_some() {
         return Ok(rows(conn, sql, values, view)?.into_iter().map(Ok).collect());
     }
-    rows(conn, sql, values, |row| listed(row, view))
+    rows(conn, sql, values, |row| by_id(row, view))
 }
 
 fn letter_page(conn: &Connection, filter: &LetterFilter, paging: &Paging) -> Result<Page<Found>> {

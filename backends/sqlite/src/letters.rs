@@ -2,14 +2,14 @@
 //! that job has yet to send. What becomes of them is a rule of the contract.
 
 use leasehold_core::letter::Replay;
+use leasehold_core::listing::{Listed, listed};
 use leasehold_core::row::DeadLetterRow;
 use leasehold_core::rules::{Changes, EnqueueWants, Work};
 use leasehold_core::{
-    Controlled, Cursor, DeadLetterView, ErrorKind, JobId, LetterFilter, LetterState, Paging, Result,
+    Controlled, Cursor, DeadLetterView, JobId, LetterFilter, LetterState, Paging, Result,
 };
 use rusqlite::{Connection, params};
 
-use crate::find::Listed;
 use crate::joined::Joined;
 use crate::load::{self, Before, Facts, bound};
 use crate::row::{Columns, micros};
@@ -166,13 +166,9 @@ pub(crate) fn page(
         let mut read = || -> Result<_> {
             Ok(DeadLetterView::from_row(columns.dead_letter()?, columns.time()?))
         };
-        match read() {
-            Err(error) if error.kind() == ErrorKind::Corrupt => {
-                let mut columns = Columns::of(row);
-                let at = Cursor { id: columns.id()?, sequence: columns.raw()? };
-                Ok(Err((at, error)))
-            }
-            said => said.map(Ok),
-        }
+        listed(read(), || {
+            let mut columns = Columns::of(row);
+            Ok(Cursor { id: columns.id()?, sequence: columns.raw()? })
+        })
     })
 }

@@ -26,6 +26,7 @@ pub mod json;
 pub mod lab;
 pub mod letter;
 pub mod lifecycle;
+pub mod listing;
 pub mod memory;
 pub mod name;
 pub mod query;
@@ -41,7 +42,6 @@ pub mod statement;
 pub mod store;
 pub mod time;
 pub mod tombstone_view;
-mod unreadable_view;
 pub mod upkeep;
 pub mod wait_view;
 
@@ -66,6 +66,7 @@ pub use lifecycle::{
     Budget, BudgetScope, Edge, Lifecycle, LifecycleBuilder, Place, PublicNames, ResumeAt, State,
     Verb,
 };
+pub use listing::UnreadableView;
 pub use memory::MemoryStore;
 pub use name::{
     Actor, BucketName, IdempotencyKey, JobKind, LifecycleName, Namespace, OrderKey, PartitionName,
@@ -88,6 +89,5 @@ pub use statement::{Statement, Value};
 pub use store::{Store, StoreExt};
 pub use time::{LeaseLength, Timestamp};
 pub use tombstone_view::TombstoneView;
-pub use unreadable_view::UnreadableView;
 pub use upkeep::{OutboxStats, PruneRequest, Pruned, QueueStats, Stats};
 pub use wait_view::{ParentCounts, WaitView};

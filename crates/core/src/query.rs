@@ -277,7 +277,7 @@ pub enum Found {
     /// What is left of a pruned job.
     Tombstone(crate::tombstone_view::TombstoneView),
     /// A row of the listing that cannot be read; the others are there.
-    Unreadable(crate::unreadable_view::UnreadableView),
+    Unreadable(crate::listing::UnreadableView),
 }
 
 /// A job as a reader sees it.

@@ -5,6 +5,7 @@
 //! An engine's verb is: lock the rows named by `Work::…_wants`, hand them over with
 //! [`Work::load_jobs`] and friends, call the rule per item, write [`Work::into_changes`].
 
+pub mod aside;
 mod bucket;
 mod changes;
 mod deliver;
