@@ -7,74 +7,38 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use async_trait::async_trait;
 use leasehold_conformance::evidence::Evidence;
 use leasehold_conformance::report::coverage::{Coverage, counting};
-use leasehold_conformance::{Harness, ignored, interleave, race, scenarios, script, trials};
+use leasehold_conformance::{
+    Harness, harness, ignored, interleave, memory, race, scenarios, script, start, trials,
+};
 use leasehold_core::lab::LabStore;
-use leasehold_core::memory::MemoryStore;
-use leasehold_core::{Result, Timestamp};
 use leasehold_postgres::PostgresStore;
 use leasehold_sqlite::SqliteStore;
 use libtest_mimic::Trial;
 
-/// Where every manual clock begins.
-fn start() -> Timestamp {
-    Timestamp::saturating(1_700_000_000_000_000)
+/// SQLite in memory.
+fn sqlite() -> Arc<dyn Harness> {
+    harness("sqlite", || async {
+        Ok(Arc::new(SqliteStore::lab(":memory:", start()).await?) as Arc<dyn LabStore>)
+    })
 }
 
-struct Memory;
-
-#[async_trait]
-impl Harness for Memory {
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-
-    async fn store(&self) -> Result<Arc<dyn LabStore>> {
-        Ok(Arc::new(MemoryStore::lab(start())))
-    }
-}
-
-struct Sqlite;
-
-#[async_trait]
-impl Harness for Sqlite {
-    fn name(&self) -> &'static str {
-        "sqlite"
-    }
-
-    async fn store(&self) -> Result<Arc<dyn LabStore>> {
-        Ok(Arc::new(SqliteStore::lab(":memory:", start()).await?))
-    }
-}
-
-struct Postgres {
-    url: String,
-    made: AtomicU64,
-}
-
-impl Postgres {
-    /// The server to test against, where the environment names one.
-    fn here() -> Option<Arc<dyn Harness>> {
-        let url = std::env::var("LEASEHOLD_TEST_POSTGRES_URL").ok()?;
-        let join = if url.contains('?') { '&' } else { '?' };
-        Some(Arc::new(Self { url: format!("{url}{join}pool_size=4"), made: AtomicU64::new(0) }))
-    }
-}
-
-#[async_trait]
-impl Harness for Postgres {
-    fn name(&self) -> &'static str {
-        "postgres"
-    }
-
-    async fn store(&self) -> Result<Arc<dyn LabStore>> {
+/// The server to test against, where the environment names one.
+fn postgres() -> Option<Arc<dyn Harness>> {
+    let url = std::env::var("LEASEHOLD_TEST_POSTGRES_URL").ok()?;
+    let join = if url.contains('?') { '&' } else { '?' };
+    let (url, made) = (format!("{url}{join}pool_size=4"), AtomicU64::new(0));
+    Some(harness("postgres", move || {
         // The schemas of stores that are gone are used again.
-        let number = self.made.fetch_add(1, Ordering::Relaxed) % 500;
+        let number = made.fetch_add(1, Ordering::Relaxed) % 500;
         let schema = format!("conformance_{}_{number}", std::process::id());
-        Ok(Arc::new(PostgresStore::lab(&self.url, &schema, Some(start())).await?))
-    }
+        let url = url.clone();
+        async move {
+            Ok(Arc::new(PostgresStore::lab(&url, &schema, Some(start())).await?)
+                as Arc<dyn LabStore>)
+        }
+    }))
 }
 
 /// The length of a differential script.
@@ -150,7 +114,7 @@ impl Part {
 
 fn main() -> ExitCode {
     let arguments = libtest_mimic::Arguments::from_args();
-    let harnesses = [Arc::new(Memory) as Arc<dyn Harness>, Arc::new(Sqlite)];
+    let harnesses = [memory(), sqlite()];
     let usual = scripts(1_000);
     let mut all = script::trials(&harnesses, usual, STEPS);
     let mut parts = Vec::new();
@@ -163,10 +127,10 @@ fn main() -> ExitCode {
         let interleavings = interleavings(usual_interleavings);
         add(harness, Sizes { interleavings, races: races(20), scripts: usual });
     }
-    if let Some(postgres) = Postgres::here() {
+    if let Some(postgres) = postgres() {
         let (interleavings, scripts) = (interleavings(1_000), scripts(200));
         add(&postgres, Sizes { interleavings, races: races(10), scripts });
-        let both = [Arc::new(Memory) as Arc<dyn Harness>, postgres];
+        let both = [memory(), postgres];
         all.extend(script::trials(&both, scripts, STEPS));
     } else {
         assert!(

@@ -6,10 +6,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use async_trait::async_trait;
-use leasehold_conformance::{Harness, trials};
+use leasehold_conformance::{Harness, harness, start, trials};
 use leasehold_core::lab::LabStore;
-use leasehold_core::{Result, Timestamp};
 use leasehold_postgres::PostgresStore;
 use leasehold_sqlite::SqliteStore;
 use libtest_mimic::{Arguments, Trial};
@@ -21,59 +19,34 @@ pub(crate) const FIRST: &str = "LEASEHOLD_MUTANTS_FIRST";
 /// Shorter words tell nothing.
 const WORD_MIN: usize = 3;
 
-/// Where every manual clock begins.
-fn start() -> Timestamp {
-    Timestamp::saturating(1_700_000_000_000_000)
-}
-
-struct Sqlite;
-
-#[async_trait]
-impl Harness for Sqlite {
-    fn name(&self) -> &'static str {
-        "sqlite"
-    }
-
-    async fn store(&self) -> Result<Arc<dyn LabStore>> {
-        Ok(Arc::new(SqliteStore::lab(":memory:", start()).await?))
-    }
+fn sqlite() -> Arc<dyn Harness> {
+    harness("sqlite", || async {
+        Ok(Arc::new(SqliteStore::lab(":memory:", start()).await?) as Arc<dyn LabStore>)
+    })
 }
 
 /// A server as it is, or as behind a pooler, where no verb is one statement.
-struct Postgres {
-    name: &'static str,
-    url: String,
-    made: AtomicU64,
-}
-
-impl Postgres {
-    fn of(name: &'static str, parameters: &str) -> Arc<dyn Harness> {
-        let url = std::env::var("LEASEHOLD_TEST_POSTGRES_URL").expect("a server");
-        let join = if url.contains('?') { '&' } else { '?' };
-        Arc::new(Self { name, url: format!("{url}{join}{parameters}"), made: AtomicU64::new(0) })
-    }
-}
-
-#[async_trait]
-impl Harness for Postgres {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    async fn store(&self) -> Result<Arc<dyn LabStore>> {
-        let number = self.made.fetch_add(1, Ordering::Relaxed) % 64;
-        let (name, process) = (self.name.replace('-', "_"), std::process::id());
-        let schema = format!("mutant_{name}_{process}_{number}");
-        Ok(Arc::new(PostgresStore::lab(&self.url, &schema, Some(start())).await?))
-    }
+fn postgres(name: &'static str, parameters: &str) -> Arc<dyn Harness> {
+    let url = std::env::var("LEASEHOLD_TEST_POSTGRES_URL").expect("a server");
+    let join = if url.contains('?') { '&' } else { '?' };
+    let (url, made) = (format!("{url}{join}{parameters}"), AtomicU64::new(0));
+    harness(name, move || {
+        let number = made.fetch_add(1, Ordering::Relaxed) % 64;
+        let schema = format!("mutant_{}_{}_{number}", name.replace('-', "_"), std::process::id());
+        let url = url.clone();
+        async move {
+            Ok(Arc::new(PostgresStore::lab(&url, &schema, Some(start())).await?)
+                as Arc<dyn LabStore>)
+        }
+    })
 }
 
 fn harnesses(engine: &str) -> Vec<Arc<dyn Harness>> {
     match engine {
-        "sqlite" => vec![Arc::new(Sqlite)],
+        "sqlite" => vec![sqlite()],
         _ => vec![
-            Postgres::of("postgres", "pool_size=4"),
-            Postgres::of("postgres-pooled", "pool_size=4&pooler=transaction"),
+            postgres("postgres", "pool_size=4"),
+            postgres("postgres-pooled", "pool_size=4&pooler=transaction"),
         ],
     }
 }

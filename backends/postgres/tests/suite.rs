@@ -3,32 +3,22 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use async_trait::async_trait;
-use leasehold_conformance::Harness;
+use leasehold_conformance::{Harness, harness, start};
 use leasehold_core::lab::LabStore;
-use leasehold_core::{Result, Timestamp};
 use leasehold_postgres::PostgresStore;
 use libtest_mimic::Arguments;
 
-struct Schemas {
-    name: &'static str,
-    url: String,
-    number: AtomicU64,
-}
-
-#[async_trait]
-impl Harness for Schemas {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    async fn store(&self) -> Result<Arc<dyn LabStore>> {
-        let number = self.number.fetch_add(1, Ordering::Relaxed);
-        let prefix = self.name.replace('-', "_");
-        let schema = format!("suite_{prefix}_{}_{number}", std::process::id());
-        let start = Timestamp::saturating(1_800_000_000_000_000);
-        Ok(Arc::new(PostgresStore::lab(&self.url, &schema, Some(start)).await?))
-    }
+fn schemas(name: &'static str, url: String) -> Arc<dyn Harness> {
+    let made = AtomicU64::new(0);
+    harness(name, move || {
+        let number = made.fetch_add(1, Ordering::Relaxed);
+        let schema = format!("suite_{}_{}_{number}", name.replace('-', "_"), std::process::id());
+        let url = url.clone();
+        async move {
+            Ok(Arc::new(PostgresStore::lab(&url, &schema, Some(start())).await?)
+                as Arc<dyn LabStore>)
+        }
+    })
 }
 
 fn main() {
@@ -47,8 +37,7 @@ fn main() {
         [format!("{url}{join}pool_size=4"), format!("{url}{join}pool_size=4&pooler=transaction")];
     let mut trials = Vec::new();
     for (name, url) in names.into_iter().zip(urls) {
-        let harness: Arc<dyn Harness> = Arc::new(Schemas { name, url, number: AtomicU64::new(0) });
-        trials.extend(leasehold_conformance::trials(&harness));
+        trials.extend(leasehold_conformance::trials(&schemas(name, url)));
     }
     libtest_mimic::run(&arguments, trials).exit();
 }

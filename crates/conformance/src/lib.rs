@@ -10,23 +10,14 @@
 //!
 //! ```
 //! # use std::{process::ExitCode, sync::Arc};
-//! use leasehold_conformance::{Harness, conclude};
-//! use leasehold_core::{Result, Timestamp, lab::LabStore, memory::MemoryStore};
-//!
-//! struct Mine;
-//!
-//! #[async_trait::async_trait]
-//! impl Harness for Mine {
-//!     fn name(&self) -> &'static str {
-//!         "mine"
-//!     }
-//!     async fn store(&self) -> Result<Arc<dyn LabStore>> {
-//!         Ok(Arc::new(MemoryStore::lab(Timestamp::saturating(1_700_000_000_000_000))))
-//!     }
-//! }
+//! use leasehold_conformance::{conclude, harness, start};
+//! use leasehold_core::{lab::LabStore, memory::MemoryStore};
 //!
 //! # let _main = || -> ExitCode {
-//! conclude(Arc::new(Mine)) // the whole of `main`
+//! let mine = harness("mine", || async {
+//!     Ok(Arc::new(MemoryStore::lab(start())) as Arc<dyn LabStore>)
+//! });
+//! conclude(mine) // the whole of `main`
 //! # };
 //! ```
 
@@ -36,6 +27,7 @@ pub mod evidence;
 #[cfg(feature = "faults")]
 pub mod faults;
 mod hand_on;
+mod harness;
 pub mod history;
 pub mod interleave;
 pub mod invariants;
@@ -54,26 +46,12 @@ use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use leasehold_core::lab::LabStore;
 use leasehold_core::{Error, ErrorKind, Result};
 use libtest_mimic::{Failed, Trial};
 
+pub use harness::{Harness, harness, memory, start};
 pub use lab::Lab;
 pub use scenarios::crossed::{JOINED, Presents, VERBS};
-
-/// Opens stores of one engine for the suite.
-#[async_trait]
-pub trait Harness: Send + Sync + 'static {
-    /// The engine's name in test lines.
-    fn name(&self) -> &'static str;
-
-    /// A fresh, empty store with a manual clock.
-    ///
-    /// # Errors
-    /// What the engine says.
-    async fn store(&self) -> Result<Arc<dyn LabStore>>;
-}
 
 /// What a scenario runs to.
 pub type Run<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;

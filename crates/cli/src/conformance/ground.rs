@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leasehold::memory::MemoryStore;
-use leasehold::{Error, ErrorKind, Result, Timestamp, WorkerId, async_trait};
-use leasehold_conformance::Harness;
+use leasehold::{Error, ErrorKind, Result, WorkerId, async_trait};
+use leasehold_conformance::{Harness, start};
 use leasehold_core::lab::LabStore;
 use leasehold_postgres::PostgresStore;
 use leasehold_sqlite::SqliteStore;
@@ -169,29 +168,6 @@ impl Harness for Ground {
             Place::Memory => Arc::new(SqliteStore::lab(":memory:", start()).await?),
         })
     }
-}
-
-/// The store in memory, which scripts are compared with.
-pub(super) fn memory() -> Arc<dyn Harness> {
-    Arc::new(Memory)
-}
-
-struct Memory;
-
-#[async_trait]
-impl Harness for Memory {
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-
-    async fn store(&self) -> Result<Arc<dyn LabStore>> {
-        Ok(Arc::new(MemoryStore::lab(start())))
-    }
-}
-
-/// Where every manual clock begins.
-fn start() -> Timestamp {
-    Timestamp::saturating(1_700_000_000_000_000)
 }
 
 fn unusable(verb: &'static str, path: &std::path::Path, error: &std::io::Error) -> Error {

@@ -122,17 +122,18 @@ async fn play(
             only: arguments.only,
         };
         listen();
-        let went = report.play(&ground.harness(), &ground::memory(), &programme, |case| {
-            if let Some(why) = &case.failure {
-                eprintln!(
-                    "FAILED {}: {}: {}",
-                    case.group,
-                    case.name,
-                    why.lines().next().unwrap_or("")
-                );
-            }
-            !shutdown.is_cancelled()
-        });
+        let went =
+            report.play(&ground.harness(), &leasehold_conformance::memory(), &programme, |case| {
+                if let Some(why) = &case.failure {
+                    eprintln!(
+                        "FAILED {}: {}: {}",
+                        case.group,
+                        case.name,
+                        why.lines().next().unwrap_or("")
+                    );
+                }
+                !shutdown.is_cancelled()
+            });
         if arguments.faults && went {
             storms::play(&mut report, &ground, arguments.seed, arguments.unknown);
         }

@@ -245,28 +245,12 @@ whole!(
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::memory::MemoryStore;
-
     use super::*;
-
-    struct Memory;
-
-    #[async_trait]
-    impl Harness for Memory {
-        fn name(&self) -> &'static str {
-            "memory"
-        }
-
-        async fn store(&self) -> Result<Arc<dyn LabStore>> {
-            Ok(Arc::new(MemoryStore::lab(Timestamp::saturating(1_700_000_000_000_000))))
-        }
-    }
 
     #[tokio::test]
     async fn each_answer_is_counted_as_what_it_was() -> Result<()> {
         let coverage = Arc::new(Coverage::default());
-        let memory: Arc<dyn Harness> = Arc::new(Memory);
-        let store = counting(&memory, &coverage).store().await?;
+        let store = counting(&crate::memory(), &coverage).store().await?;
         coverage.begin("mine");
         let kind = JobKind::new("resize")?;
         assert!(store.enqueue_one(NewJob::new(kind, Json::null())).await?.is_new());

@@ -8,12 +8,8 @@ use leasehold_core::memory::MemoryStore;
 use leasehold_core::*;
 
 use super::*;
-use crate::Harness;
 use crate::hand_on::hand_on;
-
-fn start() -> Timestamp {
-    Timestamp::saturating(1_700_000_000_000_000)
-}
+use crate::{Harness, start};
 
 struct Memory {
     is_stuck: bool,
