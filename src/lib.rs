@@ -73,6 +73,7 @@ pub mod relay;
 pub mod sqlite;
 #[cfg(feature = "storage")]
 pub mod storage;
+mod trace;
 #[cfg(feature = "vault")]
 pub mod vault;
 #[cfg(feature = "webhook")]

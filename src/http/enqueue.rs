@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::problem::Problem;
 use super::{Desk, answer};
+use crate::trace::is_traceparent;
 
 const KEY: &str = "idempotency-key";
 
@@ -41,7 +42,8 @@ async fn enqueued(desk: &Desk, request: Request) -> Result<Response, Problem> {
         .key(key);
     let traceparent = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
     let job = match traceparent {
-        Some(trace) if is_trace(trace) => job.traceparent(trace),
+        // What is none is passed over, as the recommendation has it.
+        Some(trace) if is_traceparent(trace) => job.traceparent(trace),
         _ => job,
     };
     let job = desk.api.asked(desk.api.store.enqueue_one(job)).await?.job();
@@ -90,15 +92,4 @@ pub(super) async fn arrived(
             Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", detail))
         }
     }
-}
-
-/// Another trace context than the form that jobs keep is passed over, as the recommendation has it.
-fn is_trace(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
-    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    lengths == [2, 32, 16, 2]
-        && parts.iter().all(|part| part.bytes().all(is_hex))
-        && parts.first() == Some(&"00")
-        && parts.iter().skip(1).take(2).all(|part| part.bytes().any(|byte| byte != b'0'))
 }

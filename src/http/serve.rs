@@ -1,7 +1,6 @@
 //! Owns a server for an API's router: over plain HTTP/1.1, with bounds on what a client may hold without
 //! asking for anything. Knows no routes, and leaves TLS to what stands before it.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +34,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 ///
 /// # async fn doc(router: axum::Router, shutdown: CancellationToken) -> std::io::Result<()> {
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
-/// Server::new().serve(listener, router, shutdown).await
+/// Server::new().serve(listener, router, shutdown).await;
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -77,16 +77,8 @@ impl Server {
         self
     }
 
-    /// Serves until `shutdown`, then lets what is under way end.
-    ///
-    /// # Errors
-    /// None while it serves; a connection that fails is logged.
-    pub async fn serve(
-        self,
-        listener: TcpListener,
-        router: Router,
-        shutdown: CancellationToken,
-    ) -> io::Result<()> {
+    /// Serves until `shutdown`, then lets what is under way end. A connection that fails is logged.
+    pub async fn serve(self, listener: TcpListener, router: Router, shutdown: CancellationToken) {
         let (open, slots) =
             (GracefulShutdown::new(), Arc::new(Semaphore::new(self.connections_max)));
         loop {
@@ -101,7 +93,6 @@ impl Server {
         if tokio::time::timeout(self.grace, open.shutdown()).await.is_err() {
             tracing::warn!("requests were cut off, their grace was over");
         }
-        Ok(())
     }
 
     fn begin(

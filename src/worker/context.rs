@@ -10,10 +10,10 @@ use leasehold_core::{
 use tokio_util::sync::CancellationToken;
 
 use super::handler::Handled;
-use super::trace::Trace;
 use crate::clock;
 use crate::lane::Leases;
 use crate::observe::{Observer, tell_refused};
+use crate::trace::Trace;
 
 /// What a handler works with: the job, its fence, its lease. Clones share it.
 #[derive(Clone, Debug)]
@@ -141,8 +141,8 @@ impl Context {
         }
     }
 
-    pub(super) fn trace(&self) -> &Trace {
-        &self.0.trace
+    pub(super) fn trace(&self) -> Trace {
+        self.0.trace
     }
 
     pub(super) fn take_events(&self) -> Vec<NewEvent> {

@@ -12,7 +12,7 @@ use leasehold_core::{
 };
 use serde::Serialize;
 
-use super::trace::Trace;
+use crate::trace::Trace;
 
 /// How a handler ended well.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Handled {
         self,
         fence: Fence,
         published: Vec<NewEvent>,
-        trace: &Trace,
+        trace: Trace,
     ) -> Result<Settlement, Box<(Settlement, Settled)>> {
         let verdict = match self.end {
             End::Settled(own) if own.0.fence == fence => {
@@ -115,7 +115,7 @@ impl Handled {
         let mut settlement = Settlement::new(fence, verdict);
         settlement.events = published;
         settlement.events.extend(self.events.into_iter().map(|event| trace.carried_by(event)));
-        settlement.jobs = self.jobs;
+        settlement.jobs = self.jobs.into_iter().map(|job| trace.carried_on(job)).collect();
         Ok(settlement)
     }
 }

@@ -13,11 +13,11 @@ use super::context::{Context, Inner};
 use super::handler::{Handled, HandlerError};
 use super::run::Running;
 use super::settle::InHand;
-use super::trace::Trace;
 use crate::circuit::Pass;
 use crate::clock;
 use crate::lane::Held;
 use crate::observe::Leased;
+use crate::trace::Trace;
 
 /// How long a job of an unknown kind is put back for.
 const UNKNOWN_BACKOFF: Duration = Duration::from_secs(30);

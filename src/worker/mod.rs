@@ -11,7 +11,6 @@ mod run;
 mod settle;
 #[cfg(test)]
 pub(crate) mod tests;
-mod trace;
 
 pub use builder::{Worker, WorkerBuilder};
 pub use context::Context;

@@ -12,8 +12,8 @@ use leasehold_core::{
 use super::name::name_of;
 use super::run::rotated;
 use super::settle::stand_in;
-use super::trace::Trace;
 use super::{Handled, HandlerError};
+use crate::trace::Trace;
 
 fn fence() -> Fence {
     let version = ClaimVersion::ZERO.next();
@@ -43,8 +43,7 @@ fn any_error_becomes_a_failure() {
 #[test]
 fn a_result_that_is_no_json_is_a_failure_of_its_own() {
     let bad = std::collections::BTreeMap::from([((1, 2), 3)]);
-    let settlement =
-        Handled::done_with(&bad).into_settlement(fence(), Vec::new(), &Trace::of(None));
+    let settlement = Handled::done_with(&bad).into_settlement(fence(), Vec::new(), Trace::of(None));
     let failure = settlement.as_ref().expect("a settlement").verdict.failure().expect("a failure");
     assert_eq!(failure.code(), FailureCode::ResultInvalid);
 }

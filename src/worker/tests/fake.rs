@@ -200,15 +200,14 @@ fn claim_of(job: NewJob, request: &ClaimRequest) -> Result<Claim> {
         finished_at: None,
         partition: None,
     };
-    let (job, payload) = (job.id, job.payload);
     let asked = RequestRow {
-        job,
-        payload,
+        job: job.id,
+        payload: job.payload,
         hash,
         scope: leasehold_core::Scope::global(),
         key: None,
         subject: None,
-        traceparent: None,
+        traceparent: job.traceparent,
     };
     work_at(now).claim_of(&row, asked, None)
 }

@@ -63,6 +63,29 @@ async fn panics_and_bad_payloads_fail_with_codes_of_their_own() {
     assert_eq!(text.message(), "boom");
 }
 
+/// What a handler publishes and enqueues goes on in the trace that its job came with, each from a span of the
+/// execution's own; what has a trace keeps it.
+///
+/// Proves: TRC-1
+#[tokio::test]
+async fn what_comes_of_a_job_is_of_its_trace() {
+    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-";
+    let carried = format!("{TRACE}00f067aa0ba902b7-01");
+    let other = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let fake = Fake::with([job("tell", "null").traceparent(&carried)]);
+    let event = || NewEvent::new(Topic::new("told").unwrap(), Json::null());
+    let tell = move |context: Context, (): ()| async move {
+        context.publish(event());
+        Ok(Handled::done().event(event().traceparent(other)).job(job("double", "1")))
+    };
+    worker(&fake).handler(kind("tell"), tell).build().run_until_idle().await.unwrap();
+    let settled = fake.script(|script| script.settled.remove(0));
+    let events: Vec<_> = settled.events.iter().map(|it| it.traceparent.clone().unwrap()).collect();
+    let next = settled.jobs[0].traceparent.clone().unwrap();
+    assert!(next.starts_with(TRACE) && next != carried, "{next}");
+    assert_eq!(events, [next, other.to_owned()]);
+}
+
 /// Ends that are stored while the last claim is out leave nothing to wait for.
 ///
 /// Proves: WQ-10
