@@ -20,13 +20,15 @@ mod studio;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
+use std::time::Duration;
 
 use clap::Parser;
+use futures_util::future::join_all;
 use leasehold::CancellationToken;
 use leasehold::http::{ApiKeys, Server};
 use leasehold::{Actor, Scope};
+use tokio::process::{Child, Command};
 
 use service::{Failed, Settings, api, work};
 
@@ -81,7 +83,7 @@ impl Arguments {
             command.arg("--allow-private");
         }
         // Closed once this process ends, however it ends.
-        command.stdin(Stdio::piped()).spawn()
+        command.stdin(Stdio::piped()).kill_on_drop(true).spawn()
     }
 }
 
@@ -91,20 +93,14 @@ const GRACE: Duration = Duration::from_secs(30);
 /// Worker processes, which end with this one.
 struct Children(Vec<Child>);
 
-/// Tells them by closing their input, and ends those that take too long.
-impl Drop for Children {
-    fn drop(&mut self) {
-        let end = Instant::now() + GRACE;
+impl Children {
+    /// Tells them by closing their input; those that take too long are ended with this.
+    async fn end(mut self) {
         for child in &mut self.0 {
             drop(child.stdin.take());
         }
-        for child in &mut self.0 {
-            while matches!(child.try_wait(), Ok(None)) && Instant::now() < end {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            let _it_may_have_ended = child.kill();
-            let _it_is_gone = child.wait();
-        }
+        let ending = join_all(self.0.iter_mut().map(Child::wait));
+        let _ended = tokio::time::timeout(GRACE, ending).await;
     }
 }
 
@@ -163,7 +159,7 @@ async fn main() -> Result<(), Failed> {
     }
     let workers: Result<Vec<Child>, _> =
         (0..arguments.workers).map(|_| arguments.child()).collect();
-    let _end_with_us = Children(workers?);
+    let children = Children(workers?);
     let router = api(store.clone(), &arguments.settings())?;
     let listener = tokio::net::TcpListener::bind(arguments.listen).await?;
     println!("listening on {}", listener.local_addr()?);
@@ -177,7 +173,7 @@ async fn main() -> Result<(), Failed> {
             }
         }
     };
-    let (served, worked) = tokio::join!(serving, working);
-    served?;
+    let ((), worked) = tokio::join!(serving, working);
+    children.end().await;
     worked
 }

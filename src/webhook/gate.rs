@@ -97,7 +97,7 @@ impl Gates {
         };
         let mut doors = lock(&self.doors);
         if doors.len() >= DOORS_MAX && !doors.contains_key(name) {
-            // In nobody's hand, and closed: a new one in its place would know as much.
+            // In nobody's hand, and closed; failures that did not open its breaker are forgotten with it.
             doors.retain(|_, door| Arc::strong_count(door) > 1 || !lock(&door.state).is_plain());
         }
         Arc::clone(doors.entry(name.to_owned()).or_insert_with(fresh))
@@ -201,5 +201,45 @@ impl Drop for Pass {
             state.breaker.forget(clock::now(), self.leave);
             self.door.tell(&mut state);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+
+    /// Counts the endpoints that it was told of.
+    #[derive(Debug, Default)]
+    struct Count(AtomicI64);
+
+    impl Observer for Count {
+        fn endpoint_changed(&self, was: Option<Circuit>, is: Option<Circuit>) {
+            let step = i64::from(is.is_some()) - i64::from(was.is_some());
+            self.0.fetch_add(step, Ordering::SeqCst);
+        }
+    }
+
+    /// However many endpoints there have been, those are remembered that something is known against.
+    ///
+    /// Proves: WH-7, MET-1
+    #[tokio::test]
+    async fn endpoints_without_a_past_are_let_go() {
+        let count = Arc::new(Count::default());
+        let long = Duration::from_secs(600);
+        let policy =
+            BreakerPolicy { failure_threshold: 0.5, window: long, cooldown: long, min_samples: 1 };
+        let gates = Gates::new(1, policy, count.clone());
+        let _took = gates.enter("bad").await.unwrap().done(true);
+        let busy = gates.enter("busy").await.unwrap();
+        for number in 0..DOORS_MAX {
+            drop(gates.door(&number.to_string()));
+        }
+        let kept = lock(&gates.doors).len();
+        assert!(kept <= DOORS_MAX, "{kept}");
+        assert_eq!(count.0.load(Ordering::SeqCst), i64::try_from(kept).unwrap());
+        assert!(gates.enter("bad").await.is_err(), "its breaker is open");
+        assert_eq!(lock(&busy.door.state).begun.len(), 1);
     }
 }

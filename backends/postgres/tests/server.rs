@@ -53,81 +53,80 @@ macro_rules! stories {
     };
 }
 
+const STORIES: &[(&str, Story)] = &stories![
+    enqueue_sql::equal_the_stores_own_enqueue,
+    enqueue_sql::race_of_one_key_is_one_job,
+    events::late_commits_are_delivered,
+    events::one_key_waits_for_its_open_publisher,
+    enqueue_sql::view_runs_nothing_of_the_inserters,
+    enqueue_sql::view_takes_sound_jobs_only,
+    fan_in::callbacks_of_many_batches_run_once,
+    fan_in::older_snapshot_misses_no_new_wait,
+    fan_in::older_snapshot_misses_no_other_end,
+    fan_in::open_transactions_are_waited_for,
+    fan_in::prune_passes_over_what_is_waited_for,
+    loss::damaged_row_fails_its_own_item_only,
+    loss::dead_connections_are_replaced,
+    loss::failed_transaction_asks_for_a_restart,
+    loss::lost_reply_to_a_commit_is_unknown,
+    marks::held_snapshot_does_not_slow_claims,
+    marks::job_behind_the_mark_keeps_its_turn,
+    marks::no_claimable_row_lies_before_its_mark,
+    marks::old_snapshot_adds_its_own_mark,
+    marks::open_transaction_keeps_the_mark_down,
+    marks::strangers_rows_are_found,
+    opening::edited_migration_is_refused,
+    opening::newer_schema_decides_who_may_read,
+    opening::role_without_rights_is_told_what_it_needs,
+    opening::schema_is_made_only_when_told,
+    opening::sixteen_open_at_once,
+    opening::sixteen_open_under_a_strict_default,
+    passing::claims_pass_over_locked_jobs,
+    passing::deliveries_pass_over_locked_ones,
+    passing::lapsed_leases_are_taken_back_past_a_locked_one,
+    passing::lease_being_used_counts_for_all_queues,
+    passing::limited_claims_wait_for_each_other,
+    passing::prunes_pass_over_locked_jobs,
+    passing::two_ends_of_a_delivery_have_one_winner,
+    plans::hostile_plans_never_claim_too_many,
+    plans::statements_visit_what_they_are_asked_for,
+    quick::changes_by_others_are_seen,
+    quick::each_fence_answers_for_itself,
+    quick::each_way_is_one_statement,
+    races::crossed_locks_end_in_an_answer,
+    races::enqueues_at_once_share_transactions_and_no_fate,
+    races::an_open_transaction_holds_up_only_who_waits_for_it,
+    races::heartbeat_passes_waiting_settlements,
+    races::key_taken_meanwhile_is_the_same_job,
+    races::id_taken_meanwhile_is_the_same_job,
+    races::lease_being_used_counts_as_held,
+    races::lease_limits_are_exact,
+    races::lock_wait_does_not_lengthen_a_lease,
+    races::no_job_is_claimed_twice,
+    races::renewal_passes_over_locked_rows,
+    races::records_have_one_winner,
+    races::stale_snapshot_asks_for_a_restart,
+    races::twin_between_two_looks_is_seen_whole,
+    record_plans::records_and_reruns_walk_their_index,
+    wakes::enqueue_wakes_another_process,
+    wakes::killed_listener_listens_again,
+    wakes::lost_connection_comes_back,
+    wakes::notifications_stay_short_and_few,
+    wakes::silent_connection_is_given_up,
+];
+
 fn main() {
-    let stories = stories![
-        enqueue_sql::equal_the_stores_own_enqueue,
-        enqueue_sql::race_of_one_key_is_one_job,
-        events::late_commits_are_delivered,
-        events::one_key_waits_for_its_open_publisher,
-        enqueue_sql::view_runs_nothing_of_the_inserters,
-        enqueue_sql::view_takes_sound_jobs_only,
-        fan_in::callbacks_of_many_batches_run_once,
-        fan_in::older_snapshot_misses_no_new_wait,
-        fan_in::older_snapshot_misses_no_other_end,
-        fan_in::open_transactions_are_waited_for,
-        fan_in::prune_passes_over_what_is_waited_for,
-        loss::damaged_row_fails_its_own_item_only,
-        loss::dead_connections_are_replaced,
-        loss::failed_transaction_asks_for_a_restart,
-        loss::lost_reply_to_a_commit_is_unknown,
-        marks::held_snapshot_does_not_slow_claims,
-        marks::job_behind_the_mark_keeps_its_turn,
-        marks::no_claimable_row_lies_before_its_mark,
-        marks::old_snapshot_adds_its_own_mark,
-        marks::open_transaction_keeps_the_mark_down,
-        marks::strangers_rows_are_found,
-        opening::edited_migration_is_refused,
-        opening::newer_schema_decides_who_may_read,
-        opening::role_without_rights_is_told_what_it_needs,
-        opening::schema_is_made_only_when_told,
-        opening::sixteen_open_at_once,
-        opening::sixteen_open_under_a_strict_default,
-        passing::claims_pass_over_locked_jobs,
-        passing::deliveries_pass_over_locked_ones,
-        passing::lapsed_leases_are_taken_back_past_a_locked_one,
-        passing::lease_being_used_counts_for_all_queues,
-        passing::limited_claims_wait_for_each_other,
-        passing::prunes_pass_over_locked_jobs,
-        passing::two_ends_of_a_delivery_have_one_winner,
-        plans::hostile_plans_never_claim_too_many,
-        plans::statements_visit_what_they_are_asked_for,
-        quick::changes_by_others_are_seen,
-        quick::each_fence_answers_for_itself,
-        quick::each_way_is_one_statement,
-        races::crossed_locks_end_in_an_answer,
-        races::enqueues_at_once_share_transactions_and_no_fate,
-        races::an_open_transaction_holds_up_only_who_waits_for_it,
-        races::heartbeat_passes_waiting_settlements,
-        races::key_taken_meanwhile_is_the_same_job,
-        races::id_taken_meanwhile_is_the_same_job,
-        races::lease_being_used_counts_as_held,
-        races::lease_limits_are_exact,
-        races::lock_wait_does_not_lengthen_a_lease,
-        races::no_job_is_claimed_twice,
-        races::renewal_passes_over_locked_rows,
-        races::records_have_one_winner,
-        races::stale_snapshot_asks_for_a_restart,
-        record_plans::records_and_reruns_walk_their_index,
-        wakes::enqueue_wakes_another_process,
-        wakes::killed_listener_listens_again,
-        wakes::lost_connection_comes_back,
-        wakes::notifications_stay_short_and_few,
-        wakes::silent_connection_is_given_up,
-    ];
     let url = std::env::var("LEASEHOLD_TEST_POSTGRES_URL").ok();
-    let trials = stories.into_iter().map(|(name, story)| {
+    let required = std::env::var_os("LEASEHOLD_REQUIRE_ENGINES").is_some();
+    let trials = STORIES.iter().map(|&(name, story)| {
         let server = url.clone();
         let trial = Trial::test(name, move || {
             let server = server.ok_or("LEASEHOLD_TEST_POSTGRES_URL names no server")?;
             run(story, Place::new(&server, name))
         });
-        trial.with_ignored_flag(url.is_none() && !is_required())
+        trial.with_ignored_flag(url.is_none() && !required)
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
-}
-
-fn is_required() -> bool {
-    std::env::var_os("LEASEHOLD_REQUIRE_ENGINES").is_some()
 }
 
 fn run(story: Story, place: Place) -> Result<(), Failed> {

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold_core::failpoint::Session;
 use leasehold_core::{
-    Control, Enqueued, ErrorKind, IdempotencyKey, LeaseLength, LostReason, Progress, QueueSettings,
-    RenewRequest, Renewal, Settlement, Store, StoreExt, Verdict,
+    Admission, Admitted, Control, Enqueued, ErrorKind, IdempotencyKey, Json, LeaseLength,
+    LostReason, Once, Progress, QueueSettings, RenewRequest, Renewal, RequestHash, Scope,
+    Settlement, Store, StoreExt, Verdict,
 };
 use leasehold_postgres::tokio_postgres::IsolationLevel;
 
@@ -375,4 +377,36 @@ pub(crate) async fn an_open_transaction_holds_up_only_who_waits_for_it(place: Pl
         }
         assert_eq!(new, if held.key.is_some() { 1 } else { 5 });
     }
+}
+
+/// A repeat of a request whose twin is admitted between its two looks is told what the twin's own repeat is:
+/// that the first of its keys is known.
+///
+/// Proves: IDM-3, WH-2
+pub(crate) async fn twin_between_two_looks_is_seen_whole(place: Place) {
+    let store = place.store().await;
+    let asked = || {
+        let one = |name: &str| {
+            let (scope, key) = (Scope::global(), IdempotencyKey::new(name).expect("a key"));
+            let hash = RequestHash::of_job("a", "b", &Json::null());
+            Once::new(scope, key, hash, Json::null())
+        };
+        Admission::new([one("nonce"), one("event")]).jobs([job(1)])
+    };
+    let (session, slow) = (Session::new(), store.clone());
+    let inside = session.clone();
+    let answer = tokio::spawn(async move { inside.run(slow.records().admit(asked())).await });
+    let mut looks = 0;
+    while looks < 2 {
+        soon("a step", session.still()).await;
+        looks += usize::from(session.next() == Some("once_load"));
+        if looks < 2 {
+            assert!(session.allow().is_some(), "it looks twice");
+        }
+    }
+    let twin = store.records().admit(asked()).await.expect("admitted");
+    assert!(matches!(twin, Admitted::New(_)), "{twin:?}");
+    session.set_free(true);
+    let answer = soon("an answer", answer).await.expect("no panic").expect("answered");
+    assert!(matches!(answer, Admitted::Known { at: 0, .. }), "{answer:?}");
 }

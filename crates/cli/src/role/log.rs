@@ -21,6 +21,20 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::clock;
 
 /// A line. That no other key can be written is what this type is for.
+/// The keys of a line, and no others.
+pub const KEYS: [&str; 10] = [
+    "level",
+    "ts",
+    "msg",
+    "trace_id",
+    "span_id",
+    "job_id",
+    "queue",
+    "worker_id",
+    "request_id",
+    "namespace",
+];
+
 #[derive(Debug, Default, Serialize)]
 struct Line {
     level: &'static str,

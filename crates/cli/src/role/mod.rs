@@ -18,8 +18,10 @@ use leasehold::metrics::Metrics;
 use leasehold::{CancellationToken, Error, ErrorKind, QueueName, Result, Store};
 
 use crate::config::{self, Config, Problems};
+
 use crate::failure::Fatal;
 use crate::place;
+pub use log::KEYS as LOG_KEYS;
 
 /// What this process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

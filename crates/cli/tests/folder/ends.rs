@@ -1,6 +1,7 @@
 //! How commands end, and what is kept of them.
 
 use leasehold::State;
+use leasehold_cli::role::LOG_KEYS;
 use libtest_mimic::Failed;
 
 use super::yard::{Yard, runs, same};
@@ -85,19 +86,11 @@ pub(crate) fn output_is_bounded_and_masked(yard: &Yard) -> Result<(), Failed> {
     for line in log.lines() {
         let line: serde_json::Value = serde_json::from_str(line)?;
         let keys = line.as_object().ok_or("a line that is no object")?.keys();
-        let known = [
-            "level",
-            "ts",
-            "msg",
-            "trace_id",
-            "span_id",
-            "job_id",
-            "queue",
-            "worker_id",
-            "request_id",
-            "namespace",
-        ];
-        same("keys of a log line", keys.filter(|key| !known.contains(&key.as_str())).count(), 0)?;
+        same(
+            "keys of a log line",
+            keys.filter(|key| !LOG_KEYS.contains(&key.as_str())).count(),
+            0,
+        )?;
     }
     Ok(())
 }

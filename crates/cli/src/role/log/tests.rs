@@ -11,19 +11,6 @@ use leasehold::{
 
 use super::*;
 
-const KEYS: [&str; 10] = [
-    "level",
-    "ts",
-    "msg",
-    "trace_id",
-    "span_id",
-    "job_id",
-    "queue",
-    "worker_id",
-    "request_id",
-    "namespace",
-];
-
 /// Everything that was logged meanwhile, a document a line.
 fn logged(run: impl FnOnce()) -> Vec<serde_json::Value> {
     let kept = Arc::new(Mutex::new(Vec::new()));
