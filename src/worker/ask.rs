@@ -8,6 +8,9 @@ use leasehold_core::{ClaimRequest, LeaseLength, QueueName, WorkerId};
 use super::run::rotated;
 use crate::circuit::{CircuitBreakers, Pass};
 
+/// The most jobs of one claim: more gain nothing, and their rows are in memory twice until it is answered.
+const CLAIM_MAX: usize = 1_000;
+
 /// A claim to be sent.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -87,7 +90,7 @@ impl Asking {
             return Next::Rest { is_all };
         }
         self.claims += 1;
-        self.ask(rotated(&queues, self.claims), free.min(10_000), None, is_all)
+        self.ask(rotated(&queues, self.claims), free.min(CLAIM_MAX), None, is_all)
     }
 
     fn probe(&self) -> Option<Pass> {

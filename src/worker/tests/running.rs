@@ -86,6 +86,18 @@ async fn what_comes_of_a_job_is_of_its_trace() {
     assert_eq!(events, [next, other.to_owned()]);
 }
 
+/// However many slots there are, a claim asks for a thousand at most.
+///
+/// Proves: WQ-3
+#[tokio::test]
+async fn claims_are_bounded_whatever_the_slots() {
+    let fake = Fake::with((0..2_500).map(|n| job("double", &n.to_string())));
+    worker(&fake).slots(2_500).build().run_until_idle().await.unwrap();
+    assert_eq!(fake.verdicts().len(), 2_500);
+    let most = fake.script(|script| script.claims.iter().map(|claim| claim.limit).max());
+    assert_eq!(most, Some(1_000));
+}
+
 /// Ends that are stored while the last claim is out leave nothing to wait for.
 ///
 /// Proves: WQ-10
