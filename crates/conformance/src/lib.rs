@@ -5,8 +5,9 @@
 //!
 //! # Your own backend
 //!
-//! Give your store a [`LabStore`] and the suite a [`Harness`] that opens it, in a test target with
-//! `harness = false`. [`conclude`] then plays everything that one store can be judged by:
+//! Give your store a [`LabStore`](leasehold_core::lab::LabStore) and the suite a [`Harness`] that opens
+//! it, in a test target with `harness = false`. [`conclude`] then plays everything that one store can be
+//! judged by:
 //!
 //! ```
 //! # use std::{process::ExitCode, sync::Arc};

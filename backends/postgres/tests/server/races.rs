@@ -395,6 +395,8 @@ pub(crate) async fn twin_between_two_looks_is_seen_whole(place: Place) {
     };
     let (session, slow) = (Session::new(), store.clone());
     let inside = session.clone();
+    // Before the task's own first poll: a session without a task is still, too.
+    session.begin();
     let answer = tokio::spawn(async move { inside.run(slow.records().admit(asked())).await });
     let mut looks = 0;
     while looks < 2 {
