@@ -37,6 +37,7 @@
 //! - [`circuit`] breaks off claims from a queue whose jobs fail too often.
 //! - [`observe`] tells a program what its workers and relays do; `metrics` (a feature) counts it as
 //!   Prometheus reads it.
+//! - `otel` (a feature) sends the spans of jobs and deliveries to an OpenTelemetry collector.
 //! - `vault` (a feature) keeps secrets sealed, under keys that can be replaced.
 //! - `credentials` (a feature) keeps what jobs reach storage with, and asks for it anew; `workspace` (a
 //!   feature) keeps their temporary files within limits, and removes them.
@@ -64,6 +65,8 @@ pub mod metrics;
 #[cfg(feature = "notify")]
 pub mod notify;
 pub mod observe;
+#[cfg(feature = "otel")]
+pub mod otel;
 #[cfg(feature = "periodic")]
 pub mod periodic;
 #[cfg(feature = "postgres")]

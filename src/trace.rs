@@ -1,18 +1,31 @@
 //! Owns the trace of a job (W3C Trace Context): taken over from whoever enqueued it, or begun where it runs,
 //! with a span of its own. Refuses to know where spans are sent; `tracing` subscribers do.
 
-use leasehold_core::{ClaimedJob, NewEvent, NewJob};
+use leasehold_core::{ClaimedJob, EventClaim, NewEvent, NewJob, Ordering};
 use tracing::Span;
-use tracing::field::Empty;
+use tracing::field::{Empty, display};
 
-/// One execution's place in its trace: numbers, so that a job nobody traces costs no text.
+/// A span's place in its trace: numbers, so that a job nobody traces costs no text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) trace_id: u128,
+    pub(crate) span_id: u64,
+    pub(crate) flags: u8,
+}
+
+impl Place {
+    /// Its text.
+    pub(crate) fn traceparent(self) -> String {
+        format!("00-{:032x}-{:016x}-{:02x}", self.trace_id, self.span_id, self.flags)
+    }
+}
+
+/// One execution's place in its trace, or one delivery's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trace {
-    trace_id: u128,
-    span_id: u64,
-    /// The span that enqueued the job, where there is one.
-    parent: Option<u64>,
-    flags: u8,
+    place: Place,
+    /// The span that enqueued the job, or that published the event, where there is one.
+    parent: Option<Place>,
 }
 
 impl Trace {
@@ -20,22 +33,17 @@ impl Trace {
     /// begins a trace.
     pub(crate) fn of(traceparent: Option<&str>) -> Self {
         let span_id = rand::random_range(1..=u64::MAX);
-        match traceparent.and_then(parts) {
-            Some((trace_id, parent, flags)) => {
-                Self { trace_id, span_id, parent: Some(parent), flags }
-            }
-            None => Self {
-                trace_id: rand::random_range(1..=u128::MAX),
-                span_id,
-                parent: None,
-                flags: 1,
-            },
-        }
+        let parent = traceparent.and_then(parts);
+        let (trace_id, flags) = parent.map_or_else(
+            || (rand::random_range(1..=u128::MAX), 1),
+            |parent| (parent.trace_id, parent.flags),
+        );
+        Self { place: Place { trace_id, span_id, flags }, parent }
     }
 
     /// What goes along with whatever is sent, enqueued or published from here.
     pub(crate) fn traceparent(self) -> String {
-        format!("00-{:032x}-{:016x}-{:02x}", self.trace_id, self.span_id, self.flags)
+        self.place.traceparent()
     }
 
     /// Puts an event that is of no trace into this one.
@@ -48,34 +56,100 @@ impl Trace {
         if job.traceparent.is_some() { job } else { job.traceparent(self.traceparent()) }
     }
 
-    /// The span of the execution; its outcome is recorded when it is known.
-    pub(crate) fn span(self, job: &ClaimedJob) -> Span {
-        tracing::info_span!(
+    /// Begins the execution of a job; its span's outcome is recorded when it is known.
+    pub(crate) fn of_job(job: &ClaimedJob) -> (Self, Span) {
+        let span = tracing::info_span!(
             target: "leasehold::job",
+            parent: None,
             "job",
+            otel.kind = "consumer",
             queue = %job.queue,
             job_id = %job.id,
             kind = %job.kind,
             attempt = job.attempt,
-            trace_id = %format_args!("{:032x}", self.trace_id),
-            span_id = %format_args!("{:016x}", self.span_id),
-            parent_span_id = self.parent.map(|parent| display(format!("{parent:016x}"))),
+            trace_id = Empty,
+            span_id = Empty,
+            parent_span_id = Empty,
             outcome = Empty,
-        )
+            otel.status_code = Empty,
+        );
+        (Self::of(job.traceparent.as_deref()).put(&span), span)
+    }
+
+    /// Begins a delivery, likewise.
+    pub(crate) fn of_delivery(event: &EventClaim) -> (Self, Span) {
+        let span = tracing::info_span!(
+            target: "leasehold::delivery",
+            parent: None,
+            "delivery",
+            otel.kind = "producer",
+            topic = %event.topic,
+            event_id = %event.fence.event(),
+            job_id = Empty,
+            attempt = event.attempt,
+            trace_id = Empty,
+            span_id = Empty,
+            parent_span_id = Empty,
+            outcome = Empty,
+            otel.status_code = Empty,
+        );
+        if let Ordering::Job(job) = event.ordering {
+            span.record("job_id", display(job));
+        }
+        (Self::of(event.traceparent.as_deref()).put(&span), span)
+    }
+
+    /// Writes the place into its span. Where spans are exported their keeper has given it one.
+    fn put(self, span: &Span) -> Self {
+        #[cfg(feature = "otel")]
+        let place = crate::otel::placed(span, self.parent).unwrap_or(self.place);
+        #[cfg(not(feature = "otel"))]
+        let place = self.place;
+        span.record("trace_id", display(format_args!("{:032x}", place.trace_id)));
+        span.record("span_id", display(format_args!("{:016x}", place.span_id)));
+        if let Some(parent) = self.parent {
+            span.record("parent_span_id", display(format_args!("{:016x}", parent.span_id)));
+        }
+        Self { place, ..self }
+    }
+}
+
+/// Tells the span that is current how its work ended.
+pub(crate) fn tell_outcome(outcome: &'static str, is_well: bool) {
+    let span = Span::current();
+    span.record("outcome", outcome);
+    if !is_well {
+        span.record("otel.status_code", "ERROR");
     }
 }
 
 /// The most bytes that are kept of what a later version of the recommendation may add.
 const BYTES_MAX: usize = 255;
 
-/// Whether a text names a place in a trace.
+/// What a request's job goes on in, and the span of taking it: the caller's own place, or the span's where
+/// spans are exported. What is no traceparent is passed over, as the recommendation has it.
 #[cfg(feature = "http")]
-pub(crate) fn is_traceparent(text: &str) -> bool {
-    parts(text).is_some()
+pub(crate) fn of_request(
+    traceparent: Option<&str>,
+    queue: &leasehold_core::QueueName,
+) -> (Option<String>, Span) {
+    let caller = traceparent.and_then(|text| Some((text, parts(text)?)));
+    let span = tracing::info_span!(
+        target: "leasehold::http",
+        parent: None,
+        "enqueue",
+        otel.kind = "server",
+        %queue,
+    );
+    #[cfg(feature = "otel")]
+    if let Some(place) = crate::otel::placed(&span, caller.map(|(_, place)| place)) {
+        return (Some(place.traceparent()), span);
+    }
+    (caller.map(|(text, _)| text.to_owned()), span)
 }
 
-/// Trace, parent and flags of a traceparent.
-fn parts(text: &str) -> Option<(u128, u64, u8)> {
+/// The place that a traceparent names.
+fn parts(text: &str) -> Option<Place> {
     let mut parts = text.split('-');
     let (version, trace, parent, flags) =
         (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
@@ -92,9 +166,10 @@ fn parts(text: &str) -> Option<(u128, u64, u8)> {
     if !fits || !hex(flags, 2) || !is_whole {
         return None;
     }
-    let (trace, parent) =
+    let (trace_id, span_id) =
         (u128::from_str_radix(trace, 16).ok()?, u64::from_str_radix(parent, 16).ok()?);
-    (trace != 0 && parent != 0).then_some((trace, parent, u8::from_str_radix(flags, 16).ok()?))
+    let flags = u8::from_str_radix(flags, 16).ok()?;
+    (trace_id != 0 && span_id != 0).then_some(Place { trace_id, span_id, flags })
 }
 
 #[cfg(test)]
@@ -108,12 +183,10 @@ mod tests {
     fn a_trace_goes_on_with_a_span_of_its_own() {
         let carried = format!("00-{TRACE}-00f067aa0ba902b7-01");
         let (one, two) = (Trace::of(Some(&carried)), Trace::of(Some(&carried)));
-        assert_eq!(
-            (format!("{:032x}", one.trace_id), one.parent),
-            (TRACE.to_owned(), Some(0x00f0_67aa_0ba9_02b7))
-        );
-        assert_ne!(one.span_id, two.span_id);
-        assert_eq!(Trace::of(Some(&one.traceparent())).parent, Some(one.span_id));
+        let parent = one.parent.unwrap();
+        assert_eq!((parent.traceparent(), parent.trace_id), (carried, one.place.trace_id));
+        assert_ne!(one.place.span_id, two.place.span_id);
+        assert_eq!(Trace::of(Some(&one.traceparent())).parent, Some(one.place));
     }
 
     /// Proves: TRC-1
@@ -133,7 +206,7 @@ mod tests {
             assert_eq!(begun.parent, None, "{text}");
             assert!(parts(&begun.traceparent()).is_some(), "{text}");
         }
-        assert_ne!(Trace::of(None).trace_id, Trace::of(None).trace_id);
+        assert_ne!(Trace::of(None).place.trace_id, Trace::of(None).place.trace_id);
         let later = "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more";
         assert!(Trace::of(Some(later)).parent.is_some(), "a later version may have more");
     }

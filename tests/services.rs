@@ -76,6 +76,8 @@ mod studio;
 mod taking;
 #[path = "notify/telling.rs"]
 mod telling;
+#[path = "webhook/tracing_on.rs"]
+mod tracing_on;
 #[path = "transcode/transcoding.rs"]
 mod transcoding;
 #[path = "webhook/verifying.rs"]
@@ -155,6 +157,7 @@ fn main() -> ExitCode {
         cleaning::PURE,
         encoding::PURE,
         moving::PURE,
+        tracing_on::PURE,
     ]
     .concat();
     let pure = pure.into_iter().map(|(name, test)| Trial::test(format!("pure::{name}"), test));

@@ -7,10 +7,11 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use leasehold_core::{IdempotencyKey, Json, NewJob, StoreExt};
 use serde_json::json;
+use tracing::Instrument;
 
 use super::problem::Problem;
 use super::{Desk, answer};
-use crate::trace::is_traceparent;
+use crate::trace::of_request;
 
 const KEY: &str = "idempotency-key";
 
@@ -41,12 +42,13 @@ async fn enqueued(desk: &Desk, request: Request) -> Result<Response, Problem> {
         .scope(caller.requester)
         .key(key);
     let traceparent = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
+    let (traceparent, span) = of_request(traceparent, &offer.queue);
     let job = match traceparent {
-        // What is none is passed over, as the recommendation has it.
-        Some(trace) if is_traceparent(trace) => job.traceparent(trace),
-        _ => job,
+        Some(trace) => job.traceparent(trace),
+        None => job,
     };
-    let job = desk.api.asked(desk.api.store.enqueue_one(job)).await?.job();
+    let enqueued = desk.api.asked(desk.api.store.enqueue_one(job));
+    let job = enqueued.instrument(span).await?.job();
     let place = format!("/{}/status?job_id={job}", offer.path);
     let told = answer(StatusCode::ACCEPTED, &json!({ "job_id": job.to_string() }));
     Ok(([(header::LOCATION, place)], told).into_response())

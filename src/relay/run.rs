@@ -13,11 +13,13 @@ use leasehold_core::{
 };
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::{Delivery, Relay, Sink, Undelivered};
 use crate::clock;
 use crate::lane::{Held, Leases};
 use crate::observe::{Alert, Leased, tell_refused};
+use crate::trace::{Trace, tell_outcome};
 
 type InHand = Leases<EventFence>;
 
@@ -192,18 +194,29 @@ impl<S: Sink> Relay<S> {
         if shutdown.is_cancelled() || left < self.lease.as_duration() / 3 {
             return self.settle(leases, fence, release).await;
         }
-        let delivery = Delivery::of(claim);
-        let answer = tokio::select! {
-            answer = self.deliver(&delivery) => answer,
-            () = lost.cancelled() => return self.observer.lease_lost(Leased::Event),
-            () = self.grace_over(shutdown) => return self.settle(leases, fence, release).await,
+        let (trace, span) = Trace::of_delivery(&claim);
+        let delivery = Delivery::of(claim, trace);
+        let work = async {
+            let verdict = tokio::select! {
+                answer = self.deliver(&delivery) => self.verdict(attempt, answer),
+                () = lost.cancelled() => {
+                    tell_outcome("lost", false);
+                    return self.observer.lease_lost(Leased::Event);
+                }
+                () = self.grace_over(shutdown) => release,
+            };
+            tell_outcome(verdict.kind().as_str(), verdict.failure().is_none());
+            self.settle(leases, fence, verdict).await;
         };
-        let verdict = match answer {
+        work.instrument(span).await;
+    }
+
+    fn verdict(&self, attempt: u32, answer: Result<(), Undelivered>) -> EventVerdict {
+        match answer {
             Ok(()) => EventVerdict::Delivered,
             Err(Undelivered::Failed(failure)) => self.failed(attempt, failure),
             Err(Undelivered::Later(wait)) => EventVerdict::Release { delay: Some(wait) },
-        };
-        self.settle(leases, fence, verdict).await;
+        }
     }
 
     /// The store ends what is not retryable or has no budget; only the relay knows of idempotence.

@@ -10,6 +10,8 @@ use leasehold_core::{EventClaim, EventId, Failure, FailureCode, Json, Ordering, 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, mpsc};
 
+use crate::trace::Trace;
+
 /// One event on its way to a sink.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -26,14 +28,15 @@ pub struct Delivery {
     pub payload: Json,
     /// Which attempt this is, from 1.
     pub attempt: u32,
-    /// The W3C trace context it carries.
+    /// The place of this delivery in its trace (W3C Trace Context): in the trace that the event carries, or
+    /// in one that begins here.
     pub traceparent: Option<String>,
     /// The rising number for systems downstream.
     pub fencing_token: i64,
 }
 
 impl Delivery {
-    pub(super) fn of(claim: EventClaim) -> Self {
+    pub(super) fn of(claim: EventClaim, trace: Trace) -> Self {
         Self {
             id: claim.fence.event(),
             topic: claim.topic,
@@ -41,7 +44,7 @@ impl Delivery {
             sequence: claim.sequence,
             payload: claim.payload,
             attempt: claim.attempt,
-            traceparent: claim.traceparent,
+            traceparent: Some(trace.traceparent()),
             fencing_token: claim.fence.fencing_token(),
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use leasehold_core::{Claim, Failure, FailureCode, Settled, Settlement, Verdict};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, Span};
+use tracing::Instrument;
 
 use super::builder::{Handler, Worker};
 use super::context::{Context, Inner};
@@ -17,7 +17,7 @@ use crate::circuit::Pass;
 use crate::clock;
 use crate::lane::Held;
 use crate::observe::Leased;
-use crate::trace::Trace;
+use crate::trace::{Trace, tell_outcome};
 
 /// How long a job of an unknown kind is put back for.
 const UNKNOWN_BACKOFF: Duration = Duration::from_secs(30);
@@ -39,8 +39,6 @@ impl Running {
         let lost = held.lost();
         self.leases.add(held);
         let settler = self.settler.clone();
-        let trace = Trace::of(claim.job.traceparent.as_deref());
-        let span = trace.span(&claim.job);
         let mut held = InHand::new(self.leases.clone(), fence, &claim.job);
         let left = ends.saturating_duration_since(clock::now());
         let handler = match self.may_begin(&claim, left, length) {
@@ -51,6 +49,7 @@ impl Running {
                 return;
             }
         };
+        let (trace, span) = Trace::of_job(&claim.job);
         let context = Context(Arc::new(Inner {
             store: self.worker.store.clone(),
             leases: self.leases.clone(),
@@ -66,7 +65,8 @@ impl Running {
         let work = async move {
             let begun = clock::now();
             let over = run.run(handler, context).await;
-            Span::current().record("outcome", over.outcome());
+            let (outcome, is_well) = over.outcome();
+            tell_outcome(outcome, is_well);
             held.ran = Some(clock::now().saturating_duration_since(begun));
             if let (Some(pass), Some(verdict)) = (pass, over.verdict()) {
                 pass.learn(verdict);
@@ -126,9 +126,10 @@ impl Over {
         }
     }
 
-    /// What the span of the execution is told.
-    fn outcome(&self) -> &'static str {
-        self.verdict().map_or("lost", |verdict| verdict.kind().as_str())
+    /// What the span of the execution is told, and whether that is as it should be.
+    fn outcome(&self) -> (&'static str, bool) {
+        let told = |verdict: &Verdict| (verdict.kind().as_str(), verdict.failure().is_none());
+        self.verdict().map_or(("lost", false), told)
     }
 
     fn by(context: &Context, verdict: Verdict) -> Self {

@@ -75,9 +75,13 @@ const fn idle(mut key: Key, why: &'static str) -> Key {
     key
 }
 
+const fn spans(key: Key) -> Key {
+    if cfg!(feature = "otel") { key } else { idle(key, NO_SPANS) }
+}
+
 /// Bounds of a number that only has to be sensible.
 const COUNT_MAX: i64 = 1_000_000;
-const NO_SPANS: &str = "the command exports no spans yet";
+const NO_SPANS: &str = "this build sends no spans: it lacks the feature otel";
 const NO_LISTING: &str = "jobs are listed by their state: leasehold jobs list, leasehold dead list";
 const NO_LISTS: &str = "leases stand in the job's row; there is no list for each worker";
 
@@ -260,19 +264,13 @@ pub const KEYS: &[Key] = &[
         "5s",
         "time between two counts of the queues",
     ),
-    idle(
-        key("observability.tracing.enabled", Kind::Bool, "false", "whether spans are exported"),
-        NO_SPANS,
-    ),
-    idle(
-        key(
-            "observability.tracing.endpoint",
-            Kind::Text,
-            "",
-            "where spans are sent, an http(s) URL",
-        ),
-        NO_SPANS,
-    ),
+    spans(key("observability.tracing.enabled", Kind::Bool, "false", "whether spans are exported")),
+    spans(key(
+        "observability.tracing.endpoint",
+        Kind::Text,
+        "",
+        "the OpenTelemetry collector, an http(s) URL; /v1/traces is added",
+    )),
     key(
         "reaper.interval",
         Kind::Duration,

@@ -89,8 +89,7 @@ impl Version {
         now: Timestamp,
     ) -> Result<NewJob> {
         let id = JobId::new();
-        let random = uuid_hex();
-        let (trace_id, span_id) = (random.clone(), uuid_hex().chars().take(16).collect::<String>());
+        let (trace_id, span_id) = trace_begun(&queue, id);
         let path = self.path.to_str();
         let payload = FileJob {
             id: id.to_string(),
@@ -155,6 +154,28 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     let whole = digits.len().is_multiple_of(2);
     let pair = |pair: &[u32]| u8::try_from(pair.first()? * 16 + pair.last()?).ok();
     whole.then(|| digits.chunks(2).map(pair).collect::<Option<Vec<u8>>>())?
+}
+
+/// Where the job's trace begins, in hexadecimal: at a span, where spans are exported.
+fn trace_begun(queue: &QueueName, id: JobId) -> (String, String) {
+    #[cfg(feature = "otel")]
+    {
+        let span = tracing::info_span!(
+            target: "leasehold::enqueue",
+            parent: None,
+            "enqueue",
+            otel.kind = "producer",
+            %queue,
+            job_id = %id,
+        );
+        let begun = span.in_scope(leasehold::otel::traceparent);
+        let mut parts = begun.as_deref().unwrap_or_default().split('-').skip(1);
+        if let (Some(trace), Some(span)) = (parts.next(), parts.next()) {
+            return (trace.to_owned(), span.to_owned());
+        }
+    }
+    let _ = (queue, id);
+    (uuid_hex(), uuid_hex().chars().take(16).collect())
 }
 
 /// 32 random hexadecimal digits.

@@ -13,14 +13,14 @@ use std::sync::{Mutex, PoisonError};
 use leasehold::sanitize::sanitize;
 use serde::Serialize;
 use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id};
+use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::traces::Traces;
 use crate::clock;
 
-/// A line. That no other key can be written is what this type is for.
 /// The keys of a line, and no others.
 pub const KEYS: [&str; 10] = [
     "level",
@@ -35,6 +35,7 @@ pub const KEYS: [&str; 10] = [
     "namespace",
 ];
 
+/// A line. That no other key can be written is what this type is for.
 #[derive(Debug, Default, Serialize)]
 struct Line {
     level: &'static str,
@@ -158,6 +159,13 @@ where
         }
     }
 
+    fn on_record(&self, id: &Id, values: &Record<'_>, spans: Context<'_, S>) {
+        let Some(span) = spans.span(id) else { return };
+        if let Some(line) = span.extensions_mut().get_mut::<Line>() {
+            values.record(line);
+        }
+    }
+
     fn on_event(&self, event: &Event<'_>, spans: Context<'_, S>) {
         let mut line = Line::of(event.metadata().level());
         event.record(&mut line);
@@ -171,12 +179,13 @@ where
     }
 }
 
-/// Sends this process's events to standard error, from `level` up.
-pub(super) fn install(level: &str) {
+/// Sends this process's events to standard error, from `level` up, and its spans to a collector where
+/// there is one.
+pub(super) fn install(level: &str, traces: &Traces) {
     let level = level.parse().unwrap_or(Level::INFO);
     // Where standard error is gone there is nobody to tell.
     let write = |line: &[u8]| drop(std::io::stderr().lock().write_all(line));
-    let lines = tracing_subscriber::registry().with(Lines::new(level, write));
+    let lines = tracing_subscriber::registry().with(Lines::new(level, write)).with(traces.layer());
     // A second call, in a test say, leaves the first in place.
     let _ = tracing::subscriber::set_global_default(lines);
 }

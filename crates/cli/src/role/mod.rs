@@ -7,6 +7,7 @@ mod log;
 pub mod metrics;
 mod producer;
 pub(crate) mod signals;
+mod traces;
 mod worker;
 
 use std::path::PathBuf;
@@ -57,10 +58,20 @@ pub async fn run(role: Role, arguments: &Arguments) -> Result<(), Fatal> {
     let environment = config::environment();
     let loaded = config::load(arguments.config.as_deref(), &environment)?;
     let config = Arc::new(loaded.config);
-    log::install(config.text("observability.log_level"));
+    let traces = traces::Traces::of(&config)?;
+    log::install(config.text("observability.log_level"), &traces);
     for note in &loaded.notes {
         tracing::warn!("{note}");
     }
+    if let Some(note) = traces.note() {
+        tracing::warn!("{note}");
+    }
+    let done = start(role, arguments, config).await;
+    traces.end().await;
+    done
+}
+
+async fn start(role: Role, arguments: &Arguments, config: Arc<Config>) -> Result<(), Fatal> {
     check(role, &config)?;
     let shutdown = CancellationToken::new();
     signals::listen(&shutdown)?;

@@ -2,6 +2,7 @@
 //! files, real signals, on both engines. Engines that the environment does not name are ignored,
 //! and are a failure when `LEASEHOLD_REQUIRE_ENGINES` is set.
 
+mod collector;
 mod damage;
 mod ends;
 mod files;
@@ -32,6 +33,10 @@ const PLAYS: &[(&str, Play)] = &[
     ("ends::a_command_sees_only_listed_variables", ends::a_command_sees_only_listed_variables),
     ("ends::a_bad_start_says_why", ends::a_bad_start_says_why),
     ("damage::damaged_jobs_hold_up_no_other_file", damage::damaged_jobs_hold_up_no_other_file),
+    (
+        "collector::a_collector_gets_the_trace_of_each_file",
+        collector::a_collector_gets_the_trace_of_each_file,
+    ),
     ("secrets::a_secret_is_written_nowhere", secrets::a_secret_is_written_nowhere),
     ("secrets::half_a_secret_is_not_kept", secrets::half_a_secret_is_not_kept),
     ("kills::sigterm_burns_no_attempt", kills::sigterm_burns_no_attempt),
