@@ -1,7 +1,6 @@
 //! Owns the requester's own way to give a job credentials: an authenticated call, which raises their
 //! version by one. They go sealed into the vault, and nothing of them is told.
 
-use axum::body::to_bytes;
 use axum::extract::{RawQuery, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -38,7 +37,7 @@ async fn written(counter: &Counter, query: &str, request: Request) -> Result<Res
     let caller = desk.caller(&parts.headers).await?;
     let id = status::job_id(query)?;
     enqueue::check_content(&parts.headers)?;
-    let body = enqueue::arrived(desk, to_bytes(body, desk.api.body_bytes_max)).await?;
+    let body = enqueue::arrived(desk, body).await?;
     let secret = Json::parse_bytes(&body)?;
     let job = desk.api.asked(desk.api.store.job(id)).await?;
     let is_theirs = |job: &leasehold_core::JobView| {

@@ -1,7 +1,7 @@
 //! Owns the request for a job: key, size, content, then one enqueue whose answer is the same however
 //! often it is asked. Runs nothing.
 
-use axum::body::{Bytes, to_bytes};
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -28,7 +28,7 @@ async fn enqueued(desk: &Desk, request: Request) -> Result<Response, Problem> {
     let caller = desk.caller(&parts.headers).await?;
     let key = key(&parts.headers)?;
     check_content(&parts.headers)?;
-    let body = arrived(desk, to_bytes(body, desk.api.body_bytes_max)).await?;
+    let body = arrived(desk, body).await?;
     let payload = Json::parse_bytes(&body)?;
     if let Some(check) = &desk.offer.check {
         check(&payload).map_err(|why| {
@@ -76,19 +76,18 @@ pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail))
 }
 
-pub(super) async fn arrived(
-    desk: &Desk,
-    body: impl Future<Output = Result<Bytes, axum::Error>>,
-) -> Result<Bytes, Problem> {
-    match tokio::time::timeout(desk.api.patience, body).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(_)) => {
-            let detail = format!(
-                "the body is longer than {} bytes, or was cut off",
-                desk.api.body_bytes_max
-            );
-            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail))
-        }
+/// The body, if it is short enough and comes in time; one that says to be longer is not waited for.
+pub(super) async fn arrived(desk: &Desk, body: Body) -> Result<Bytes, Problem> {
+    let bytes_max = desk.api.body_bytes_max;
+    let too_large = || {
+        let detail = format!("the body is longer than {bytes_max} bytes, or was cut off");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
+    };
+    if usize::try_from(body.size_hint().lower()).is_ok_and(|bytes| bytes > bytes_max) {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(desk.api.patience, to_bytes(body, bytes_max)).await {
+        Ok(body) => body.map_err(|_| too_large()),
         Err(_) => {
             let detail = "the body did not arrive in time";
             Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", detail))

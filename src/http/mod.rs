@@ -22,6 +22,7 @@ mod api_key;
 #[cfg(feature = "credentials")]
 mod credentials;
 mod enqueue;
+mod linger;
 mod openapi;
 mod problem;
 mod serve;

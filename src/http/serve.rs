@@ -13,6 +13,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use super::linger::{Lent, hear_out};
+
 /// The most that a request's head may take, in bytes.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// How long it waits when no connection can be taken, for want of file descriptors say.
@@ -26,7 +28,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// | [`connections_max`](Server::connections_max) | 1,000 at once; more wait until one ends |
 /// | [`grace`](Server::grace) | 10 s for what is under way when it is told to stop |
 ///
-/// A head of more than 64 KiB is answered by 431.
+/// A head of more than 64 KiB is answered by 431. Whoever is answered before all was sent, by that or by
+/// a 401 or 413, may send on for a while: up to 16 MiB, for as long as a head may take, are read and thrown
+/// away, since closing at once would take the answer along.
 ///
 /// ```no_run
 /// use leasehold::CancellationToken;
@@ -101,16 +105,20 @@ impl Server {
         router: Router,
         open: &GracefulShutdown,
     ) {
+        let (lent, back) = Lent::new(stream);
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.head_patience)
             .max_buf_size(HEAD_BYTES_MAX)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+            .serve_connection(TokioIo::new(lent), TowerToHyperService::new(router));
         let served = open.watch(served);
         tokio::spawn(async move {
             let _until_it_ends = slot;
             if let Err(error) = served.await {
                 tracing::debug!(%error, "connection ended");
+            }
+            if let Ok(stream) = back.await {
+                hear_out(stream, self.head_patience).await;
             }
         });
     }

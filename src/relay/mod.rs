@@ -23,7 +23,7 @@ const BATCH_MAX: usize = 25;
 /// Delivers the outbox's events to a sink, at least once each.
 ///
 /// Events of one ordering key arrive in their order; one that ends in the dead letters releases those
-/// behind it. Between empty polls a relay waits 0.5 to 1.5 s, less when woken.
+/// behind it. Between empty polls a relay waits half to one and a half times the poll, less when woken.
 ///
 /// | What | Unless set |
 /// |---|---|
@@ -32,6 +32,7 @@ const BATCH_MAX: usize = 25;
 /// | [`at_once`](Relay::at_once) | 5 deliveries |
 /// | [`lease`](Relay::lease) | 30 s; 1 s and more is allowed |
 /// | [`renew_at`](Relay::renew_at) | a third of the lease |
+/// | [`poll`](Relay::poll) | 1 s |
 /// | [`retry`](Relay::retry) | 1 s, doubled up to 60 s, fully jittered; 10 attempts an event |
 /// | [`grace`](Relay::grace) | 20 s |
 ///
@@ -63,6 +64,7 @@ pub struct Relay<S> {
     at_once: usize,
     lease: LeaseLength,
     renew_at: RenewAt,
+    poll: Duration,
     retry: RetryPolicy,
     grace: Duration,
     idempotent: bool,
@@ -82,6 +84,7 @@ impl<S: Sink> Relay<S> {
             at_once: 5,
             lease: LeaseLength::DEFAULT,
             renew_at: RenewAt::default(),
+            poll: Duration::from_secs(1),
             retry: RetryPolicy::default(),
             grace: Duration::from_secs(20),
             idempotent: false,
@@ -137,6 +140,14 @@ impl<S: Sink> Relay<S> {
     pub fn renew_at(mut self, part: f64) -> Result<Self> {
         self.renew_at = RenewAt::new("build relay", part)?;
         Ok(self)
+    }
+
+    /// Sets how long an empty outbox is left alone on average; each wait is between half and one and a half
+    /// of it, and a wake-up ends it. An event that is due only later, a retry say, is met at its end.
+    #[must_use]
+    pub fn poll(mut self, every: Duration) -> Self {
+        self.poll = every;
+        self
     }
 
     /// Declares the sink idempotent: its conflicts are tried again; else they are dead at once.

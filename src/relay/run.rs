@@ -38,11 +38,6 @@ async fn pending<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
     }
 }
 
-/// How long an empty outbox is left alone: 0.5 to 1.5 s.
-fn poll_pause() -> Duration {
-    Duration::from_secs(1).mul_f64(0.5 + random_unit())
-}
-
 impl<S: Sink> Relay<S> {
     /// Delivers until `shutdown` is cancelled; what is in hand is finished or given back.
     ///
@@ -121,7 +116,8 @@ impl<S: Sink> Relay<S> {
                         return Ok(tried);
                     }
                     if is_idle {
-                        rest = Some(Box::pin(tokio::time::sleep(poll_pause())));
+                        let pause = self.poll.mul_f64(0.5 + random_unit());
+                        rest = Some(Box::pin(tokio::time::sleep(pause)));
                     }
                     tried += claims.len();
                     claimed.extend(claims.into_iter().map(|claim| self.hold(leases, claim, sent)));
