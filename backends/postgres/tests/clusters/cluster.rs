@@ -56,6 +56,11 @@ impl Host {
         assert!(status.success(), "{program} {arguments:?}: {status}; see {}", self.data.display());
     }
 
+    /// A place for a file that servers may read.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.sockets.join(format!("{name}-{}", std::process::id()))
+    }
+
     fn program(&self, name: &str) -> String {
         self.programs.join(name).to_string_lossy().into_owned()
     }
