@@ -299,7 +299,7 @@ impl Store for PostgresStore {
     }
 
     async fn claim_events(&self, request: EventClaimRequest) -> Result<Vec<EventClaim>> {
-        self.run(Lane::Shared, &request).await
+        self.claim_events_past(request).await
     }
 
     async fn renew_events(&self, request: RenewRequest<EventFence>) -> Result<Vec<Renewal>> {

@@ -316,7 +316,8 @@ async fn new_events(db: &Db<'_>, rows: &[EventRow]) -> Result<()> {
         .many(rows.iter().map(|row| row.failure.as_ref()))
         .many(rows.iter().map(|row| row.created_at))
         .many(rows.iter().map(|row| row.updated_at))
-        .many(rows.iter().map(|row| row.finished_at));
+        .many(rows.iter().map(|row| row.finished_at))
+        .many(rows.iter().map(|row| row.ordering.job()));
     let written = db.execute(sql!("insert_event"), values).await?;
     if all(written, rows.len()) { Ok(()) } else { Err(came_first()) }
 }

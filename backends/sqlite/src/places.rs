@@ -90,12 +90,15 @@ fn kinds(conn: &Connection, state: State, queue: &QueueName) -> Result<Vec<JobKi
 
 /// The topics that have events at a state, one step of the index each.
 pub(crate) fn topics(conn: &Connection, state: EventState) -> Result<Vec<Topic>> {
-    let mut found: Vec<Topic> = Vec::new();
+    let (mut found, mut after) = (Vec::new(), String::new());
     loop {
-        let after = found.last().map_or("", Topic::as_str);
-        let read = |row: &rusqlite::Row<'_>| Columns::of(row).text(|text| Topic::new(text));
+        let read = |row: &rusqlite::Row<'_>| Columns::of(row).raw::<String>();
         match row(conn, sql!("find_topic"), params![state.as_str(), after], read)? {
-            Some(topic) => found.push(topic),
+            // A name that is none holds up no other.
+            Some(name) => {
+                found.extend(Topic::new(name.as_str()));
+                after = name;
+            }
             None => return Ok(found),
         }
     }

@@ -248,7 +248,12 @@ impl<'r, 's> Columns<'r, 's> {
     }
 
     pub(crate) fn event(&mut self) -> Result<EventRow> {
-        let (id, topic) = (EventId::from_uuid(self.id()?), self.text(|text| Topic::new(text))?);
+        let id = EventId::from_uuid(self.id()?);
+        self.event_of(id).map_err(|error| error.damaging_event(id))
+    }
+
+    fn event_of(&mut self, id: EventId) -> Result<EventRow> {
+        let topic = self.text(|text| Topic::new(text))?;
         let (namespace, key): (String, Option<String>) = (self.raw()?, self.raw()?);
         let ordering = Ordering::from_stored(&namespace, key.as_deref()).map_err(stored)?;
         Ok(EventRow {

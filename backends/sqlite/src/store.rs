@@ -361,7 +361,7 @@ impl Store for SqliteStore {
     }
 
     async fn claim_events(&self, request: EventClaimRequest) -> Result<Vec<EventClaim>> {
-        self.verb("claim events", move |tx| tx.claim_events(&request)).await
+        self.claim_events_past(request).await
     }
 
     async fn renew_events(&self, request: RenewRequest<EventFence>) -> Result<Vec<Renewal>> {

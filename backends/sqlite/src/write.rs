@@ -319,7 +319,7 @@ fn number_events(conn: &Connection, changes: &mut Changes) -> Result<()> {
 }
 
 fn new_event(conn: &Connection, row: &EventRow) -> Result<()> {
-    let lease = row.lease.as_ref();
+    let (lease, job) = (row.lease.as_ref(), row.ordering.job());
     let values = params![
         row.id.as_bytes().as_slice(),
         row.topic.as_str(),
@@ -344,6 +344,7 @@ fn new_event(conn: &Connection, row: &EventRow) -> Result<()> {
         row.created_at.as_micros(),
         row.updated_at.as_micros(),
         micros(row.finished_at),
+        job.as_ref().map(|job| job.as_bytes().as_slice()),
     ];
     fresh(execute(conn, sql!("insert_event"), values)?, "an event's id")
 }

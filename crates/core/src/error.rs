@@ -6,7 +6,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::id::JobId;
+use crate::id::{EventId, JobId};
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -121,6 +121,13 @@ impl LostReason {
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
+/// A row that cannot be read.
+#[derive(Clone, Copy)]
+enum Damaged {
+    Job(JobId),
+    Event(EventId),
+}
+
 #[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
@@ -129,7 +136,7 @@ struct Inner {
     message: String,
     lost: Option<LostReason>,
     existing: Option<JobId>,
-    damaged: Option<JobId>,
+    damaged: Option<Damaged>,
     restart: bool,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
@@ -176,8 +183,18 @@ impl Error {
     /// Names the job whose stored row is damaged; of errors of other kinds only the row they are about.
     #[must_use]
     pub fn damaging(self, job: JobId) -> Self {
+        self.about(format!("job {job}")).at(Damaged::Job(job))
+    }
+
+    /// The same of an event.
+    #[must_use]
+    pub fn damaging_event(self, event: EventId) -> Self {
+        self.about(format!("event {event}")).at(Damaged::Event(event))
+    }
+
+    fn at(self, row: Damaged) -> Self {
         let is_damage = self.kind() == ErrorKind::Corrupt;
-        self.about(format!("job {job}")).map(|inner| inner.damaged = is_damage.then_some(job))
+        self.map(|inner| inner.damaged = is_damage.then_some(row))
     }
 
     /// Keeps the driver's error as the source.
@@ -230,7 +247,18 @@ impl Error {
 
     /// The job whose stored row cannot be read, where that is known and the kind is [`ErrorKind::Corrupt`].
     pub fn damaged_job(&self) -> Option<JobId> {
-        self.0.damaged
+        match self.0.damaged? {
+            Damaged::Job(job) => Some(job),
+            Damaged::Event(_) => None,
+        }
+    }
+
+    /// The event whose stored row cannot be read, likewise.
+    pub fn damaged_event(&self) -> Option<EventId> {
+        match self.0.damaged? {
+            Damaged::Event(event) => Some(event),
+            Damaged::Job(_) => None,
+        }
     }
 
     /// Whether the same call may succeed later without a change by the caller.

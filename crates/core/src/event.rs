@@ -33,6 +33,14 @@ impl Ordering {
         }
     }
 
+    /// The job it is, where it is one.
+    pub const fn job(&self) -> Option<JobId> {
+        match self {
+            Self::Job(job) => Some(*job),
+            Self::Key(_) | Self::Unordered => None,
+        }
+    }
+
     /// The key as stored.
     pub fn key_text(&self) -> Option<String> {
         match self {

@@ -103,7 +103,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "insert_event",
-        "{new}, {x text 't'}, {x text 'none'}, {x text null}, {x bigint null}, {x text '1'}, {x text null}, {x text 'waiting'}, {x boolean false}, {x timestamptz now()}, {x bigint 0}, {x bigint 5}, {x bigint 0}, {x uuid null}, {x text null}, {x uuid null}, {x timestamptz null}, {x timestamptz null}, {x bigint null}, {x text null}, {x timestamptz now()}, {x timestamptz now()}, {x timestamptz null}",
+        "{new}, {x text 't'}, {x text 'none'}, {x text null}, {x bigint null}, {x text '1'}, {x text null}, {x text 'waiting'}, {x boolean false}, {x timestamptz now()}, {x bigint 0}, {x bigint 5}, {x bigint 0}, {x uuid null}, {x text null}, {x uuid null}, {x timestamptz null}, {x timestamptz null}, {x bigint null}, {x text null}, {x timestamptz now()}, {x timestamptz now()}, {x timestamptz null}, {x uuid null}",
     ),
     (
         "insert_job",
@@ -158,6 +158,7 @@ const TABLE: &[(&str, &str)] = &[
     ("prune_wait", "{ended}"),
     ("prune_waited", "{ended}"),
     ("set_aside", "({leased})[1], now(), gen_random_uuid(), 'infinity'"),
+    ("set_aside_event", "({held_events})[1], now(), gen_random_uuid(), '{{}}'"),
     ("stats_blocked", ""),
     ("shared_queues", "array['default', 'shared', 'none']"),
     ("stats_ended", ""),

@@ -1,7 +1,10 @@
 //! What becomes of rows that somebody has altered behind the store's back: nothing else waits for them, and
 //! the look for broken rules lists each.
 
-use leasehold::{ClaimRequest, Control, QueueName, ReclaimRequest, StoreExt, WorkerId};
+use leasehold::{
+    ClaimRequest, Control, EventClaim, EventClaimRequest, EventId, Json, NewEvent, OrderKey,
+    Ordering, QueueName, ReclaimRequest, StoreExt, Topic, WorkerId,
+};
 use libtest_mimic::Failed;
 use serde_json::Value;
 
@@ -64,6 +67,50 @@ pub(crate) fn a_damaged_lease_is_taken_back(desk: &Desk) -> Result<(), Failed> {
     same("taken back", &Value::from(back), 2)?;
     let audit = desk.json(&["audit", "--action", "job.set_aside"])?;
     same("audited", &Value::from(rows(&audit, "")?.len()), 1)
+}
+
+/// Events that cannot be read, the oldest of a key among them: those behind it and all others go on, both are
+/// told of by name, and one goes too once it is mended and replayed. One that is found when its lease lapses
+/// is ended likewise.
+///
+/// Proves: GLO-1, TX-6, TX-9
+pub(crate) fn a_damaged_event_holds_up_no_other(desk: &Desk) -> Result<(), Failed> {
+    let topic = Topic::new("t")?;
+    let new = |number: u8, key: &str| -> Result<NewEvent, Failed> {
+        let event = NewEvent::new(topic.clone(), Json::of(&number)?);
+        Ok(event.ordering(Ordering::Key(OrderKey::new(key)?)))
+    };
+    let all = vec![new(1, "a")?, new(2, "a")?, new(3, "b")?, new(4, "c")?, new(5, "d")?];
+    let ids: Vec<EventId> = all.iter().map(|event| event.id).collect();
+    desk.wait(desk.store.publish(all))?;
+    desk.sql(include_str!("damage_events.sql"))?;
+    let claim = || EventClaimRequest::new(WorkerId::new()).limit(10);
+    let held = desk.wait(desk.store.claim_events(claim()))?;
+    let numbers = |claims: &[EventClaim]| -> Vec<String> {
+        let mut all: Vec<_> = claims.iter().map(|it| it.payload.as_str().to_owned()).collect();
+        all.sort_unstable();
+        all
+    };
+    same("claimed", &Value::from(numbers(&held)), Value::from(vec!["2", "3", "5"]))?;
+    let audit = desk.json(&["audit", "--action", "event.set_aside"])?;
+    same("audited", &Value::from(rows(&audit, "")?.len()), 2)?;
+    for id in [&ids[0], &ids[3]] {
+        let out = desk.run(&["outbox", "show", &id.to_string()])?;
+        let why = String::from_utf8_lossy(&out.stderr).into_owned();
+        same(&why, &Value::from(why.contains(&id.to_string())), true)?;
+    }
+    let out = desk.run(&["verify", "--json"])?;
+    let said: Value = serde_json::from_slice(&out.stdout)?;
+    same("broken", at(&said, "/looked_at/breaches"), 2)?;
+    desk.sql(include_str!("mend_events.sql"))?;
+    desk.json(&["outbox", "replay", &ids[0].to_string()])?;
+    let again = desk.wait(desk.store.claim_events(claim()))?;
+    same("replayed", &Value::from(numbers(&again)), Value::from(vec!["1"]))?;
+    desk.sql(include_str!("lapse_events.sql"))?;
+    let back = desk.wait(desk.store.reclaim(ReclaimRequest::events()))?.events_returned;
+    same("taken back", &Value::from(back), 3)?;
+    let audit = desk.json(&["audit", "--action", "event.set_aside"])?;
+    same("audited", &Value::from(rows(&audit, "")?.len()), 3)
 }
 
 /// Ended jobs that were set back to waiting, letters whose jobs are gone, and the store's own row.

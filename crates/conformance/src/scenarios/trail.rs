@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    EventView, Found, JobId, Lifecycle, Paging, Progress, Query, QueueSettings, ReclaimRequest,
-    Renewal, Result, StageName, StoreExt, Timestamp, Topic, TransitionView, Verdict,
+    EventVerdict, EventView, Found, JobId, Lifecycle, Paging, Progress, Query, QueueSettings,
+    ReclaimRequest, Renewal, Result, StageName, StoreExt, Timestamp, Topic, TransitionView,
+    Verdict,
 };
 
 use super::group;
 use crate::lab::{Lab, actor, event, events_with, job, job_of, passing, retry, seconds};
 
-group!("trail": every_transition_is_logged_once, every_transition_makes_one_event,
+group!("trail": every_transition_is_logged_once, every_transition_makes_one_event, events_of_a_job_go_along_in_its_trace,
     refused_transition_leaves_no_trace, queue_decides_over_the_log, log_is_read_in_pages,
     updated_at_never_goes_back, clock_set_back_shortens_no_lease, finer_times_are_cut,
     delay_beyond_all_time_is_the_end_of_time, last_event_tells_the_result,
@@ -61,6 +62,32 @@ async fn every_transition_is_logged_once(lab: &Lab) -> Result<()> {
     assert_eq!((log[4].actor.clone(), log[5].actor.clone()), (None, Some(actor())));
     assert!(log.windows(2).all(|pair| pair[0].at <= pair[1].at));
     assert!(log.windows(2).all(|pair| pair[0].claim_version <= pair[1].claim_version));
+    Ok(())
+}
+
+/// An event of a job is of the job's trace unless it names another, whoever makes it; one that belongs to no
+/// job is of none.
+///
+/// Proves: TRC-1, TX-7
+async fn events_of_a_job_go_along_in_its_trace(lab: &Lab) -> Result<()> {
+    let [own, other] = [1, 2].map(|n| format!("00-0af7651916cd43dd8448eb211c80319c-{n:016x}-01"));
+    lab.add(job_of(&Lifecycle::transcode()).traceparent(&own)).await?;
+    lab.publish_one(event(1)).await?;
+
+    let claim = lab.take_one().await?;
+    let report = Progress::new(claim.fence, 1).event(event(2)).event(event(3).traceparent(&other));
+    lab.progress_one(report).await?;
+    lab.end(claim.fence, Verdict::Fail { failure: passing() }).await?;
+
+    let mut traces = Vec::new();
+    while let Some(claim) = lab.take_events(1).await?.pop() {
+        traces.push((claim.sequence, claim.traceparent));
+        lab.end_event(claim.fence, EventVerdict::Delivered).await?;
+    }
+    traces.sort();
+    let of_job = |at, trace: &String| (Some(at), Some(trace.clone()));
+    let numbered = [of_job(1, &own), of_job(2, &own), of_job(3, &other), of_job(4, &own)];
+    assert_eq!(traces, [vec![(None, None)], numbered.to_vec()].concat());
     Ok(())
 }
 

@@ -233,6 +233,12 @@ impl State {
         changes.jobs.into_iter().for_each(|row| self.put_job(row));
         changes.waits_new.into_iter().chain(changes.waits).for_each(|row| self.put_wait(row));
         changes.outcomes.into_iter().for_each(|patch| self.patch_outcome(patch));
+        // An event of a job goes along in its trace unless it names one.
+        for row in &mut changes.events_new {
+            let request = row.ordering.job().and_then(|job| self.requests.get(&job));
+            let inherited = || request.and_then(|request| request.traceparent.clone());
+            row.traceparent = row.traceparent.take().or_else(inherited);
+        }
         for row in changes.events_new.iter().chain(&changes.events) {
             self.put_event(row.clone());
         }

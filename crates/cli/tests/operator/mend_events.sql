@@ -1,0 +1,1 @@
+update leasehold_events set payload = '1' where payload = '{"broken';
