@@ -25,6 +25,9 @@ const PASS_MAX: Duration = Duration::from_millis(200);
 /// How long it waits between two pages on average.
 const PAGE_PAUSE: Duration = Duration::from_millis(10);
 
+/// How long it waits between two looks for what pruned jobs have left behind, on average.
+const LEFTOVERS_EVERY: Duration = Duration::from_secs(3_600);
+
 /// How far the store's clock and this machine's may lie apart before it is warned about.
 const SKEW_MAX: Duration = Duration::from_secs(2);
 
@@ -95,11 +98,18 @@ impl Maintenance {
         self
     }
 
-    /// Does one round.
+    /// Does one round, and removes what pruned jobs have left behind: with the feature `vault` the secrets
+    /// that are bound to them.
     ///
     /// # Errors
     /// Engine errors of reclaim and prune.
     pub async fn run_once(&self) -> Result<Upkept> {
+        let mut upkept = self.round().await?;
+        upkept.pruned += self.leftovers().await?;
+        Ok(upkept)
+    }
+
+    async fn round(&self) -> Result<Upkept> {
         let mut moved = self.reclaim(ReclaimRequest::jobs()).await?;
         let events = self.reclaim(ReclaimRequest::events()).await?;
         moved.events_returned += events.events_returned;
@@ -120,6 +130,14 @@ impl Maintenance {
         }
         upkept.skew = self.look().await?;
         Ok(upkept)
+    }
+
+    /// Removes what the store does not know to belong to a pruned job; how much went.
+    async fn leftovers(&self) -> Result<u64> {
+        #[cfg(feature = "vault")]
+        return crate::vault::prune(&*self.store, None).await;
+        #[cfg(not(feature = "vault"))]
+        Ok(0)
     }
 
     /// Logs what an operator should know, and measures the skew.
@@ -170,10 +188,30 @@ impl Maintenance {
         #[cfg(feature = "periodic")]
         {
             let periodic = crate::periodic::Periodic::new(self.store.clone());
-            tokio::join!(self.tidy_up(shutdown), periodic.run(shutdown));
+            tokio::join!(self.tidy_up(shutdown), self.clear_up(shutdown), periodic.run(shutdown));
         }
         #[cfg(not(feature = "periodic"))]
-        self.tidy_up(shutdown).await;
+        tokio::join!(self.tidy_up(shutdown), self.clear_up(shutdown));
+    }
+
+    /// Removes leftovers soon after the start and every hour, beside the rounds, which cannot wait so long.
+    async fn clear_up(&self, shutdown: &CancellationToken) {
+        let mut wait = self.every;
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = tokio::time::sleep(wait.mul_f64(0.75 + random_unit() / 2.0)) => {}
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                gone = self.leftovers() => match gone {
+                    Ok(0) => {}
+                    Ok(gone) => tracing::info!(gone, "what pruned jobs left behind is removed"),
+                    Err(error) => tracing::warn!(%error, "leftovers not removed"),
+                }
+            }
+            wait = LEFTOVERS_EVERY;
+        }
     }
 
     async fn tidy_up(&self, shutdown: &CancellationToken) {
@@ -183,7 +221,7 @@ impl Maintenance {
                 () = shutdown.cancelled() => return,
                 () = tokio::time::sleep(wait) => {}
             }
-            if let Err(error) = self.run_once().await {
+            if let Err(error) = self.round().await {
                 tracing::warn!(%error, "upkeep failed");
             }
         }

@@ -28,6 +28,8 @@ mod engine;
 mod flac;
 #[path = "webhook/flooding.rs"]
 mod flooding;
+#[path = "webhook/forgetting.rs"]
+mod forgetting;
 #[path = "webhook/guarding.rs"]
 mod guarding;
 #[path = "http/hostile.rs"]
@@ -170,6 +172,7 @@ fn main() -> ExitCode {
             watching::STORIES,
             keeping_rows::STORIES,
             sending::STORIES,
+            forgetting::STORIES,
             guarding::STORIES,
             keeping::STORIES,
             asking::STORIES,

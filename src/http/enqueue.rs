@@ -40,7 +40,8 @@ async fn enqueued(desk: &Desk, request: Request) -> Result<Response, Problem> {
         .queue(offer.queue.clone())
         .lifecycle(offer.lifecycle.clone())
         .scope(caller.requester)
-        .key(key);
+        .key(key)
+        .key_ttl(desk.api.key_ttl);
     let traceparent = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
     let (traceparent, span) = of_request(traceparent, &offer.queue);
     let job = match traceparent {

@@ -129,6 +129,7 @@ impl Offer {
 /// |---|---|
 /// | [`body_bytes_max`](Api::body_bytes_max) | 1 MiB |
 /// | [`rate`](Api::rate) | 50 requests a second a requester, bursts of 100, over all processes |
+/// | [`key_ttl`](Api::key_ttl) | an `Idempotency-Key` counts for 30 days |
 /// | [`patience`](Api::patience) | 10 s for a body to arrive, and for the store to answer |
 #[derive(Clone, Debug)]
 pub struct Api {
@@ -136,6 +137,7 @@ pub struct Api {
     offers: BTreeMap<String, Offer>,
     body_bytes_max: usize,
     rate: (Rate, u32),
+    key_ttl: Duration,
     patience: Duration,
     #[cfg(feature = "credentials")]
     credentials: Option<crate::credentials::Credentials>,
@@ -157,6 +159,7 @@ impl Api {
             offers: BTreeMap::new(),
             body_bytes_max: 1 << 20,
             rate,
+            key_ttl: Duration::from_secs(30 * 24 * 3_600),
             patience,
             #[cfg(feature = "credentials")]
             credentials: None,
@@ -189,6 +192,14 @@ impl Api {
     #[must_use]
     pub fn rate(mut self, rate: Rate, burst: u32) -> Self {
         self.rate = (rate, burst);
+        self
+    }
+
+    /// Sets for how long the same `Idempotency-Key` gives the same job, also when that is pruned; after that
+    /// it counts as new.
+    #[must_use]
+    pub fn key_ttl(mut self, ttl: Duration) -> Self {
+        self.key_ttl = ttl;
         self
     }
 

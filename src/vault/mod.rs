@@ -23,6 +23,7 @@
 mod context;
 mod error;
 mod kek;
+mod prune;
 mod rotate;
 mod sealed;
 mod source;
@@ -39,6 +40,7 @@ use serde::{Deserialize, Serialize};
 pub use context::Binding;
 pub use error::VaultError;
 pub use kek::{Dek, KekId, KeyRing, KeyWrap};
+pub use prune::prune;
 pub use rotate::{KeyUse, Rewrapped, key_uses};
 pub use sealed::Sealed;
 /// For reading what [`Vault::open`] gives.
@@ -97,7 +99,7 @@ impl Vault {
         Ok(RecordId::new(SECRETS, format!("{}/{}", binding.job_id, binding.field))?)
     }
 
-    /// Seals a secret and keeps it in place of the job's earlier one, without end.
+    /// Seals a secret and keeps it in place of the job's earlier one, until the job is pruned ([`prune`]).
     ///
     /// # Errors
     /// `RetiredKey` when the active key is being retired: nothing is kept then; those of sealing and of

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use leasehold_core::event::Ordering;
-use leasehold_core::{Actor, Error, Failure, FailureCode, Result, Store, StoreExt};
+use leasehold_core::{Error, Failure, FailureCode, Result, Store, StoreExt};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::endpoint::Endpoints;
+use super::endpoint::{BY_URL, Endpoints};
 use super::scheme::hex;
 use super::sink::Route;
 use crate::relay::Delivery;
@@ -40,7 +40,7 @@ impl ByJob {
 
 /// The name of a URL's endpoint.
 fn name_of(url: &str) -> String {
-    format!("url {}", hex(&Sha256::digest(url.as_bytes())))
+    format!("{BY_URL}{}", hex(&Sha256::digest(url.as_bytes())))
 }
 
 #[async_trait]
@@ -54,10 +54,7 @@ impl Route for ByJob {
         }
         let Some(url) = self.url(event).await.map_err(unread)? else { return Ok(None) };
         let (name, endpoints) = (name_of(&url), Endpoints::of(self.store.clone()));
-        if endpoints.get(&name).await.map_err(unread)?.is_none() {
-            let actor = Actor::new("webhook sink").map_err(unread)?;
-            endpoints.set(&name, url, actor).await.map_err(unread)?;
-        }
+        endpoints.use_url(&name, &url).await.map_err(unread)?;
         Ok(Some(name))
     }
 }

@@ -252,7 +252,7 @@ impl WebhookSink {
             let event = NewEvent::new(Topic::new("leasehold.alerts")?, payload);
             self.store.publish_one(event.ordering(Ordering::Unordered)).await?;
             let actor = Actor::new("webhook sink")?;
-            self.endpoints.disable(name, actor, "it answered 410 Gone").await
+            self.endpoints.gone(name, actor).await
         };
         told.await.map_err(|error| {
             tracing::warn!(%error, endpoint = name, "endpoint not disabled");

@@ -22,6 +22,7 @@ stories![
     a_job_is_enqueued_once_whatever_is_sent_again,
     equal_requests_at_once_are_one_job,
     another_request_under_a_key_is_a_conflict,
+    a_key_counts_as_new_after_its_time,
     keys_are_hashed_and_two_count_at_once,
     a_key_for_other_kinds_is_forbidden,
     the_status_tells_of_every_state,
@@ -155,6 +156,25 @@ async fn another_request_under_a_key_is_a_conflict(store: Arc<dyn Store>) -> Tol
     send(&router, posted("/transcode", &key, "order-7", other)).await.assert_problem(409);
     send(&router, posted("/index", &key, "order-7", BODY)).await.assert_problem(409);
     assert_eq!(jobs(&store).await?, 1);
+    Ok(())
+}
+
+/// Proves: IDM-2, HTTP-1
+async fn a_key_counts_as_new_after_its_time(store: Arc<dyn Store>) -> Told {
+    let router = api(&store).key_ttl(std::time::Duration::from_millis(1)).router();
+    let key = issue(&store, "acme").await?;
+    let first = send(&router, posted("/index", &key, "order-7", BODY)).await;
+    let begun = std::time::Instant::now();
+    let second = loop {
+        let answer = send(&router, posted("/index", &key, "order-7", r#"{"source":"8"}"#)).await;
+        if answer.status == StatusCode::ACCEPTED {
+            break answer;
+        }
+        answer.assert_problem(409);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "the key never lapses");
+    };
+    assert_ne!(first.text("job_id"), second.text("job_id"));
+    assert_eq!(jobs(&store).await?, 2);
     Ok(())
 }
 

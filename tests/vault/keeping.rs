@@ -2,10 +2,14 @@
 //! replaced.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use leasehold::vault::{Binding, KeyRing, Places, Vault, VaultError};
-use leasehold::{Actor, Json, ListDocuments, Namespace, PutDocument, RecordId, Store};
+use leasehold::vault::{Binding, KeyRing, Places, Vault, VaultError, prune};
+use leasehold::{
+    Actor, CancellationToken, ClaimRequest, JobId, JobKind, Json, ListDocuments, Maintenance,
+    Namespace, NewJob, PruneRequest, PutDocument, QueueName, RecordId, Settlement, Store, StoreExt,
+    Verdict, WorkerId,
+};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
@@ -21,6 +25,9 @@ stories![
     nothing_is_sealed_with_a_key_that_is_retired,
     what_cannot_be_read_is_counted_and_left,
     a_rewrap_leaves_the_end_where_it_was,
+    secrets_go_with_their_job,
+    secrets_of_unknown_jobs_go_only_when_asked,
+    upkeep_removes_the_secrets_of_pruned_jobs,
 ];
 
 pub(crate) fn vault(store: &Arc<dyn Store>, keys: KeyRing) -> Vault {
@@ -247,5 +254,90 @@ async fn a_rewrap_leaves_the_end_where_it_was(store: Arc<dyn Store>) -> Told {
     let (before, after) = (before.ok_or("no end")?, after.ok_or("no end")?);
     let moved = if after > before { after.since(before) } else { before.since(after) };
     assert!(moved < Duration::from_secs(30), "{moved:?}");
+    Ok(())
+}
+
+/// A job that has succeeded, and one that waits; each with two secrets.
+async fn two_jobs(
+    store: &Arc<dyn Store>,
+    vault: &Vault,
+) -> Result<(Binding, Binding), libtest_mimic::Failed> {
+    let mut bindings = Vec::new();
+    for payload in ["1", "2"] {
+        let job = NewJob::new(JobKind::new("k")?, Json::parse(payload)?);
+        let binding = Binding::new(store.enqueue_one(job).await?.job().to_string(), "acme", 1);
+        for field in ["storage_creds", "a/b"] {
+            vault.put(&binding.clone().field(field), b"secret", Places::new()).await?;
+        }
+        bindings.push(binding.field("a/b"));
+        if payload == "1" {
+            let request = ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]);
+            let claim = store.claim(request).await?.remove(0);
+            store
+                .settle_one(Settlement::new(claim.fence, Verdict::Succeed { result: None }))
+                .await?;
+        }
+    }
+    let waiting = bindings.pop().ok_or("two")?;
+    Ok((bindings.pop().ok_or("two")?, waiting))
+}
+
+async fn prune_jobs(store: &Arc<dyn Store>) -> Told {
+    assert_eq!(store.prune(PruneRequest::new().older_than(Duration::ZERO)).await?.jobs, 1);
+    Ok(())
+}
+
+/// Proves: ENC-3, QUE-4
+async fn secrets_go_with_their_job(store: Arc<dyn Store>) -> Told {
+    let vault = vault(&store, ring("a"));
+    let (done, waiting) = two_jobs(&store, &vault).await?;
+    vault.put(&binding(), b"of no job", Places::new()).await?;
+    assert_eq!(
+        prune(&*store, None).await?,
+        0,
+        "the job is there, and may be looked at and replayed"
+    );
+    prune_jobs(&store).await?;
+    assert_eq!(prune(&*store, None).await?, 2, "both of its secrets, and no other");
+    assert!(matches!(opened(&vault, &done).await, Err(VaultError::Absent)));
+    assert_eq!(opened(&vault, &waiting).await?, b"secret");
+    assert_eq!(opened(&vault, &binding()).await?, b"of no job");
+    assert_eq!(prune(&*store, None).await?, 0);
+    Ok(())
+}
+
+/// Proves: ENC-3, QUE-4
+async fn secrets_of_unknown_jobs_go_only_when_asked(store: Arc<dyn Store>) -> Told {
+    let vault = vault(&store, ring("a"));
+    let (_done, waiting) = two_jobs(&store, &vault).await?;
+    let to_come = Binding::new(JobId::new().to_string(), "acme", 1);
+    vault.put(&to_come, b"early", Places::new()).await?;
+    vault.put(&binding(), b"of no job", Places::new()).await?;
+    assert_eq!(prune(&*store, None).await?, 0, "its job may come yet");
+    assert_eq!(prune(&*store, Some(Duration::from_secs(3_600))).await?, 0, "it is young");
+    assert_eq!(prune(&*store, Some(Duration::ZERO)).await?, 1);
+    assert!(matches!(opened(&vault, &to_come).await, Err(VaultError::Absent)));
+    assert_eq!(opened(&vault, &waiting).await?, b"secret");
+    assert_eq!(opened(&vault, &binding()).await?, b"of no job");
+    Ok(())
+}
+
+/// Proves: ENC-3, QUE-4
+async fn upkeep_removes_the_secrets_of_pruned_jobs(store: Arc<dyn Store>) -> Told {
+    let vault = vault(&store, ring("a"));
+    let (done, waiting) = two_jobs(&store, &vault).await?;
+    prune_jobs(&store).await?;
+    let stop = CancellationToken::new();
+    let upkeep = Maintenance::new(store.clone()).every(Duration::from_millis(20));
+    let story = async {
+        let _ends_the_upkeep = stop.clone().drop_guard();
+        let begun = Instant::now();
+        while !matches!(opened(&vault, &done).await, Err(VaultError::Absent)) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nobody removes it");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::join!(upkeep.run(&stop), story);
+    assert_eq!(opened(&vault, &waiting).await?, b"secret");
     Ok(())
 }

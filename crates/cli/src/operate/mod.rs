@@ -227,6 +227,7 @@ async fn prune(store: &Arc<dyn Store>, batch: usize) -> leasehold::Result<Answer
         let pruned = store.prune(PruneRequest::new().limit(batch)).await?.total();
         rows += pruned;
         if pruned == 0 {
+            rows += leasehold::vault::prune(&**store, None).await?;
             return Ok(Answer::facts([("pruned", rows.into())]));
         }
         crate::failure::tell(format!("{rows} rows pruned"));
