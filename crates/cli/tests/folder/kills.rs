@@ -83,11 +83,13 @@ pub(crate) fn kill_9_loses_no_file(yard: &Yard) -> Result<(), Failed> {
     }
     let (mut kills, mut newest) = (0, 0);
     while yard.succeeded()? < files {
-        // The next one is killed once the others have got on, or all is done.
+        // The next one is killed once the others have got on, or all is done. Each file has a minute of its own.
         let (before, step) = (yard.done().len(), (files / 20 + 1).min(100));
-        yard.until("the others get on", |yard| {
-            Ok(yard.done().len() >= before + step || yard.succeeded()? == files)
-        })?;
+        for more in 1..=step {
+            yard.until("the others get on", |yard| {
+                Ok(yard.done().len() >= before + more || yard.succeeded()? == files)
+            })?;
+        }
         let victim = kills % processes.len();
         if let Some(running) = processes.get_mut(victim) {
             running.kill()?;
