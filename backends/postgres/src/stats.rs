@@ -55,6 +55,7 @@ async fn waiting(db: &Db<'_>, facts: &Facts, queues: &mut Queues) -> Result<()> 
         let queue = of(queues, &name);
         (queue.ready, queue.later) = (ready, later);
         queue.oldest_ready = (ready > 0).then_some(first);
+        queue.first_due = Some(first);
     }
     Ok(())
 }

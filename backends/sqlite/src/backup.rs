@@ -207,7 +207,7 @@ fn read_only(path: &Path) -> Result<Connection> {
         let why = format!("there is no file {}", path.display());
         return Err(Error::new(ErrorKind::NotFound, "restore", why));
     }
-    Target { place: Place::File(path.to_owned()), full_sync: true }.open_reader()
+    Target::to_write(Place::File(path.to_owned())).open_reader()
 }
 
 async fn off_thread<T: Send + 'static>(

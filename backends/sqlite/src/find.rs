@@ -8,7 +8,9 @@ use leasehold_core::{
     LetterFilter, Page, Paging, Query, Result, TransitionView, WaitView,
 };
 use rusqlite::{Connection, params};
+use uuid::Uuid;
 
+use crate::error::{corrupt, engine};
 use crate::load::{self, Shared, bound};
 use crate::row::Columns;
 use crate::statement::{Sql, row, rows, sql};
@@ -79,7 +81,19 @@ fn by_id<T>(
     row: &rusqlite::Row<'_>,
     read: impl Fn(&rusqlite::Row<'_>) -> Result<T>,
 ) -> Result<Listed<T>> {
-    listed(read(row), || Ok(Cursor { id: Columns::of(row).id()?, sequence: 0 }))
+    listed(read(row), || Ok(Cursor { id: place_of(row)?, sequence: 0 }))
+}
+
+/// Where a row stands in the order of ids, also where its id is none: behind it, and before the next.
+fn place_of(row: &rusqlite::Row<'_>) -> Result<Uuid> {
+    let bytes = row.get_ref(0).map_err(engine)?.as_blob().map_err(|e| corrupt(e.to_string()))?;
+    if let Ok(id) = Uuid::from_slice(bytes) {
+        return Ok(id);
+    }
+    let mut place = [0; 16];
+    place.iter_mut().zip(bytes).for_each(|(at, byte)| *at = *byte);
+    let behind = u128::from(bytes.len() > 16);
+    Ok(Uuid::from_u128(u128::from_be_bytes(place).saturating_add(behind)))
 }
 
 fn after(paging: &Paging) -> (Vec<u8>, i64) {

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::clock::wall_us;
 use crate::control::register;
 use crate::error::named;
+use crate::open::Access;
 use crate::row::Columns;
 use crate::statement::{self, batch, execute, row, rows, sql};
 
@@ -34,8 +35,27 @@ const MIGRATIONS: &[Migration] = &[Migration {
 }];
 
 /// Brings a file up to date; harmless with many processes at once.
-pub(crate) fn migrate(conn: &Connection) -> Result<()> {
+fn migrate(conn: &Connection) -> Result<()> {
     apply(conn, MIGRATIONS).map_err(|error| named(error, "open"))
+}
+
+/// Brings a file up to date that is to be written; one that is looked at has to be so.
+pub(crate) fn settle(conn: &Connection, access: Access) -> Result<()> {
+    if access == Access::Write { migrate(conn) } else { check(conn) }
+}
+
+/// Refuses a file whose schema is not the one that this library reads; changes nothing.
+fn check(conn: &Connection) -> Result<()> {
+    let refuse = |why: &str| Err(Error::new(ErrorKind::Unavailable, "open", why));
+    if !table_exists(conn).map_err(|error| named(error, "open"))? {
+        return refuse("the file holds no store yet; `leasehold migrate` makes one");
+    }
+    if !missing(conn, MIGRATIONS).map_err(|error| named(error, "open"))?.is_empty() {
+        return refuse(
+            "the schema is older than this library; `leasehold migrate` brings it up to date",
+        );
+    }
+    Ok(())
 }
 
 fn apply(conn: &Connection, known: &[Migration]) -> Result<()> {

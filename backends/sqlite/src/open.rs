@@ -33,12 +33,23 @@ pub(crate) enum Place {
     Memory,
 }
 
-/// A database and how safely it is written.
+/// What is done with a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Write,
+    /// It is looked at, beside others that write.
+    Look,
+    /// It is looked at as if nobody could write: its log cannot be opened, and is empty.
+    Frozen,
+}
+
+/// A database, what is done with it, and how safely it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) place: Place,
     /// Whether an acknowledged write survives the loss of power.
     pub(crate) full_sync: bool,
+    pub(crate) access: Access,
 }
 
 impl Target {
@@ -48,25 +59,65 @@ impl Target {
             if url.contains("://") || url.starts_with("file:") {
                 return Err(refuse(url, "only paths and sqlite: URLs are read here"));
             }
-            return Ok(Self { place: place(url, url)?, full_sync: true });
+            return Ok(Self::to_write(place(url, url)?));
         };
         let (path, parameters) = rest.split_once('?').unwrap_or((rest, ""));
         let path = path.strip_prefix("//").unwrap_or(path);
         let decoded = decode(path).ok_or_else(|| refuse(url, "a %-escape is broken"))?;
-        let mut target = Self { place: place(url, &decoded)?, full_sync: true };
+        let mut target = Self::to_write(place(url, &decoded)?);
         for parameter in parameters.split('&').filter(|text| !text.is_empty()) {
-            target.full_sync = match parameter {
-                "synchronous=full" => true,
-                "synchronous=normal" => false,
+            match parameter {
+                "synchronous=full" => target.full_sync = true,
+                "synchronous=normal" => target.full_sync = false,
+                "mode=ro" if target.place != Place::Memory => target.access = Access::Look,
                 _ => {
                     let why = format!(
-                        "parameter {parameter:?} is unknown; synchronous=full and synchronous=normal are known"
+                        "parameter {parameter:?} is unknown; synchronous=full, synchronous=normal and, for a \
+                         file, mode=ro are known"
                     );
                     return Err(refuse(url, &why));
                 }
-            };
+            }
         }
         Ok(target)
+    }
+
+    /// A database to write, as safely as can be.
+    pub(crate) fn to_write(place: Place) -> Self {
+        Self { place, full_sync: true, access: Access::Write }
+    }
+
+    /// Opens the first connection, and settles how a file is looked at that nobody may write.
+    pub(crate) fn open_first(mut self) -> Result<(Self, Connection)> {
+        let Place::File(path) = self.place.clone() else {
+            let conn = self.open_writer()?;
+            return Ok((self, conn));
+        };
+        if self.access == Access::Write {
+            let conn = self.open_writer()?;
+            return Ok((self, conn));
+        }
+        refuse_second_name(&path).map_err(|error| named(error, "open"))?;
+        let log = std::fs::metadata(format!("{}-wal", path.display())).map_or(0, |log| log.len());
+        let error = match self.open_to_look() {
+            Ok(conn) => return Ok((self, conn)),
+            Err(error) if error.kind() == ErrorKind::Unavailable && path.exists() => error,
+            Err(error) => return Err(error),
+        };
+        if log > 0 {
+            let why = "the log beside the file holds writes, and is read only by who may write to its folder; \
+                       look at a copy that `leasehold backup` makes";
+            return Err(Error::new(ErrorKind::Unavailable, "open", why).with_source(error));
+        }
+        self.access = Access::Frozen;
+        let conn = self.open_to_look()?;
+        Ok((self, conn))
+    }
+
+    fn open_to_look(&self) -> Result<Connection> {
+        let conn = self.open()?;
+        batch(&conn, "pragma_of_a_look", "pragma schema_version").map_err(|e| named(e, "open"))?;
+        Ok(conn)
     }
 
     /// Opens the writer's connection.
@@ -97,11 +148,18 @@ impl Target {
     }
 
     fn open(&self) -> Result<Connection> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | match self.access {
+                Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+                Access::Look => OpenFlags::SQLITE_OPEN_READ_ONLY,
+                Access::Frozen => OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+            };
         let opened = match &self.place {
             Place::Memory => Connection::open_in_memory_with_flags(flags),
+            Place::File(path) if self.access == Access::Frozen => {
+                let path = escaped(&path.display().to_string());
+                Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)
+            }
             Place::File(path) => Connection::open_with_flags(path, flags),
         };
         #[allow(unused_mut, reason = "older versions of the driver take a shared reference")]
@@ -144,6 +202,11 @@ fn refuse_missing_folder(path: &Path) -> Result<()> {
 
 fn refuse(url: &str, why: &str) -> Error {
     Error::invalid("open", format!("{url:?}: {why}"))
+}
+
+/// A path as a URI has it.
+fn escaped(path: &str) -> String {
+    path.replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }
 
 fn decode(text: &str) -> Option<String> {
@@ -232,7 +295,8 @@ mod tests {
             "sqlite:",
             "file:a.db",
             "postgres://host/db",
-            "sqlite:a.db?mode=ro",
+            "sqlite:a.db?mode=rw",
+            "sqlite::memory:?mode=ro",
             "sqlite:a.db?synchronous=off",
             "sqlite:%zz.db",
         ] {

@@ -53,6 +53,7 @@ fn waiting(conn: &Connection, facts: &Facts, queues: &mut Queues) -> Result<()> 
         let queue = of(queues, &name);
         (queue.ready, queue.later) = (count(ready), count(later));
         queue.oldest_ready = (ready > 0).then_some(first);
+        queue.first_due = Some(first);
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ use crate::files::{Files, LOG_BYTES_MAX};
 use crate::fork::Opener;
 use crate::joined::{InTransaction, Joined};
 use crate::load::Shared;
-use crate::open::{LOCK_WAIT, Place, Target};
+use crate::open::{Access, LOCK_WAIT, Place, Target};
 use crate::pool::Readers;
 use crate::write::News;
 use crate::writer::{Answer, Call, Request, Writer};
@@ -94,13 +94,16 @@ impl SqliteStore {
     }
 
     fn start_blocking(target: Target, origin: Origin) -> Result<Self> {
-        let conn = target.open_writer()?;
-        migrate::migrate(&conn)?;
+        let (target, conn) = target.open_first()?;
+        migrate::settle(&conn, target.access)?;
         let clock = match origin.clock {
             Some(clock) => clock,
             None => Clock::own(&conn).map_err(|error| named(error, "open"))?,
         };
-        let files = Files::of(&conn).map_err(|error| named(error, "open"))?;
+        let files = match (Files::of(&conn), target.access) {
+            (Err(error), Access::Write) => return Err(named(error, "open")),
+            (files, _) => files.unwrap_or(None), // whoever only looks may have no log
+        };
         let shared = Arc::new(Shared {
             limits: origin.limits,
             ids: origin.ids,
@@ -124,10 +127,8 @@ impl SqliteStore {
             opened,
         };
         let named_thread = thread::Builder::new().name("leasehold-sqlite".to_owned());
-        named_thread.spawn(move || thread.serve()).map_err(|error| {
-            Error::new(ErrorKind::Unavailable, "open", "no thread for the writer")
-                .with_source(error)
-        })?;
+        let none = Error::new(ErrorKind::Unavailable, "open", "no thread for the writer");
+        named_thread.spawn(move || thread.serve()).map_err(|error| none.with_source(error))?;
         Ok(Self(Arc::new(Inner {
             shared,
             target,

@@ -23,7 +23,7 @@ use tokio::sync::{oneshot, watch};
 use crate::error::unknown;
 use crate::files::{Files, LOG_BYTES_MAX};
 use crate::load::Shared;
-use crate::open::{Place, Target, empty_log};
+use crate::open::{Access, Place, Target, empty_log};
 use crate::statement::{self, batch};
 use crate::write::News;
 
@@ -240,6 +240,9 @@ impl Writer {
     /// has grown by an eighth more, or nothing else is to be done.
     fn tend(&mut self, bytes_max: u64) {
         let Some(files) = &self.shared.files else { return };
+        if self.target.access != Access::Write {
+            return;
+        }
         let bytes = files.log_bytes();
         if bytes < bytes_max || files.check().is_err() {
             return;
@@ -258,7 +261,7 @@ impl Writer {
         if self.target.place == Place::Memory {
             return;
         }
-        match self.target.open_writer() {
+        match self.target.clone().open_first().map(|(_, conn)| conn) {
             Ok(conn) => self.conn = conn,
             Err(error) => tracing::error!(%error, "the writer's connection stays as it is"),
         }

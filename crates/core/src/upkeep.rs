@@ -93,6 +93,8 @@ pub struct QueueStats {
     pub cancelled: u64,
     /// When the longest-due waiting job became due.
     pub oldest_ready: Option<Timestamp>,
+    /// When the first of the waiting jobs was due, or will be; those that wait for other jobs do not count.
+    pub first_due: Option<Timestamp>,
 }
 
 impl QueueStats {
@@ -112,6 +114,7 @@ impl QueueStats {
             dead_letter: 0,
             cancelled: 0,
             oldest_ready: None,
+            first_due: None,
         }
     }
 }

@@ -54,6 +54,13 @@ pub enum Action {
     Escalate(Noted),
 }
 
+impl Action {
+    /// Whether it changes nothing.
+    pub(super) fn looks(&self) -> bool {
+        matches!(self, Self::List { .. } | Self::Show { .. })
+    }
+}
+
 /// Which letters.
 #[derive(Clone, Debug, Args)]
 #[group(skip)]

@@ -73,6 +73,13 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// Whether it changes nothing.
+    pub(super) fn looks(&self) -> bool {
+        matches!(self, Self::List { .. } | Self::Show { .. } | Self::Why { .. })
+    }
+}
+
 const JOB: &[&str] = &[
     "job",
     "queue",

@@ -41,6 +41,13 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// Whether it changes nothing.
+    pub(super) fn looks(&self) -> bool {
+        matches!(self, Self::List)
+    }
+}
+
 /// Where the vault's keys are.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]

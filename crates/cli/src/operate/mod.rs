@@ -145,31 +145,31 @@ impl PageOf {
 pub async fn run(command: Command) -> Result<(), Fatal> {
     let (place, answer) = match command {
         Command::Status(place) => {
-            let store = place.open().await?;
+            let store = place.open_for(true).await?;
             (place, status::show(&store).await?)
         }
         Command::Jobs(Acting { place, action }) => {
-            let store = place.open().await?;
+            let store = place.open_for(action.looks()).await?;
             let answer = jobs::act(&store, action, place.actor()?).await?;
             (place, answer)
         }
         Command::Queues(Acting { place, action }) => {
-            let store = place.open().await?;
+            let store = place.open_for(action.looks()).await?;
             (place, queues::act(&store, action).await?)
         }
         Command::Outbox(Acting { place, action }) => {
-            let store = place.open().await?;
+            let store = place.open_for(action.looks()).await?;
             let answer = outbox::act(&store, action, place.actor()?).await?;
             (place, answer)
         }
         Command::Dead(Acting { place, action }) => {
-            let store = place.open().await?;
+            let store = place.open_for(action.looks()).await?;
             let (answer, refused) = dead::act(&store, action, place.actor()?).await?;
             answer.print(place.json)?;
             return if refused == 0 { Ok(()) } else { Err(Fatal::Refused(refused)) };
         }
         Command::Audit { place, filter } => {
-            let store = place.open().await?;
+            let store = place.open_for(true).await?;
             (place, audit::list(&store, filter).await?)
         }
         Command::Backup { place, to } => {
@@ -182,13 +182,13 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
             (place, answer)
         }
         Command::Verify { place, scope } => {
-            let store = place.open().await?;
+            let store = place.open_for(true).await?;
             let (answer, broken) = verify::check(&store, scope).await?;
             answer.print(place.json)?;
             return if broken == 0 { Ok(()) } else { Err(Fatal::Broken(broken)) };
         }
         Command::Keys(Acting { place, action }) => {
-            let store = place.open().await?;
+            let store = place.open_for(action.looks()).await?;
             let answer = keys::act(&store, action, place.actor()?).await?;
             (place, answer)
         }
@@ -203,7 +203,16 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
 
 impl Place {
     async fn open(&self) -> Result<Arc<dyn Store>, Fatal> {
-        Ok(crate::connect::connect_existing(&self.url()?).await?)
+        self.open_for(false).await
+    }
+
+    /// Opens to act, or only to look.
+    async fn open_for(&self, looks: bool) -> Result<Arc<dyn Store>, Fatal> {
+        let url = self.url()?;
+        Ok(match looks {
+            true => crate::connect::connect_to_look(&url).await?,
+            false => crate::connect::connect_existing(&url).await?,
+        })
     }
 
     fn url(&self) -> Result<String, Fatal> {

@@ -42,6 +42,13 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// Whether it changes nothing.
+    pub(super) fn looks(&self) -> bool {
+        matches!(self, Self::List { .. } | Self::Show { .. })
+    }
+}
+
 const COLUMNS: &[&str] =
     &["event", "topic", "key", "sequence", "state", "attempts", "of", "run_at"];
 

@@ -44,6 +44,13 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// Whether it changes nothing.
+    pub(super) fn looks(&self) -> bool {
+        matches!(self, Self::List)
+    }
+}
+
 /// A queue that has to be there.
 #[derive(Clone, Debug, Args)]
 #[group(skip)]

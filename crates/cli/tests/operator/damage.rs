@@ -2,8 +2,9 @@
 //! the look for broken rules lists each.
 
 use leasehold::{
-    ClaimRequest, Control, EventClaim, EventClaimRequest, EventId, Json, NewEvent, OrderKey,
-    Ordering, QueueName, ReclaimRequest, StoreExt, Topic, WorkerId,
+    ClaimRequest, Control, EventClaim, EventClaimRequest, EventId, Failure, FailureCode, Json,
+    NewEvent, OrderKey, Ordering, QueueName, ReclaimRequest, Settlement, StoreExt, Topic, Verdict,
+    WorkerId,
 };
 use libtest_mimic::Failed;
 use serde_json::Value;
@@ -80,9 +81,9 @@ pub(crate) fn a_damaged_event_holds_up_no_other(desk: &Desk) -> Result<(), Faile
         let event = NewEvent::new(topic.clone(), Json::of(&number)?);
         Ok(event.ordering(Ordering::Key(OrderKey::new(key)?)))
     };
-    let all = vec![new(1, "a")?, new(2, "a")?, new(3, "b")?, new(4, "c")?, new(5, "d")?];
-    let ids: Vec<EventId> = all.iter().map(|event| event.id).collect();
-    desk.wait(desk.store.publish(all))?;
+    let all = [new(1, "a")?, new(2, "a")?, new(3, "b")?, new(4, "c")?, new(5, "d")?];
+    let ids: [EventId; 5] = all.each_ref().map(|event| event.id);
+    desk.wait(desk.store.publish(all.to_vec()))?;
     desk.sql(include_str!("damage_events.sql"))?;
     let claim = || EventClaimRequest::new(WorkerId::new()).limit(10);
     let held = desk.wait(desk.store.claim_events(claim()))?;
@@ -124,6 +125,20 @@ pub(crate) fn verify_sees_what_was_set_back_or_lost(desk: &Desk) -> Result<(), F
     desk.wait(desk.store.succeed(claim.fence))?;
     let dead = desk.enqueue(job("q")?)?.to_string();
     desk.kill_one("q")?;
+    let fail = || -> Result<String, Failed> {
+        let id = desk.enqueue(job("q")?)?.to_string();
+        let request = ClaimRequest::new(WorkerId::new(), [queue.clone()]);
+        let claim = desk.wait(desk.store.claim(request))?.pop().ok_or("no claim")?;
+        let failure = Failure::new(FailureCode::SchemaInvalid, "no good");
+        let end = Settlement::new(claim.fence, Verdict::Fail { failure });
+        desk.wait(desk.store.settle_one(end))?;
+        Ok(id)
+    };
+    let failed = fail()?;
+    let cancelled = desk.enqueue(job("q")?)?.to_string();
+    desk.json(&["jobs", "cancel", &cancelled])?;
+    let retried = fail()?;
+    desk.json(&["jobs", "retry", &retried])?;
     desk.wait(desk.store.control(Control::Pause(queue)))?;
     same("clean", at(&desk.json(&["verify"])?, "/looked_at/breaches"), 0)?;
     desk.sql(include_str!("set_back.sql"))?;
@@ -141,7 +156,12 @@ pub(crate) fn verify_sees_what_was_set_back_or_lost(desk: &Desk) -> Result<(), F
         }
         Ok(())
     };
-    breaches(&[(&done, "waits, though it has succeeded"), (&dead, "but its job goes on")])?;
+    breaches(&[
+        (&done, "waits, though it has succeeded"),
+        (&dead, "but its job goes on"),
+        (&failed, "has failed and nobody retried it"),
+        (&cancelled, "waits, though it was cancelled"),
+    ])?;
     // A letter whose job goes on is not replayed, and the exit code says so.
     let replay = ["dead", "replay", "--queue", "q", "--note", "n", "--safe-to-repeat", "--json"];
     let out = desk.run(&replay)?;

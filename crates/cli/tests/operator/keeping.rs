@@ -42,6 +42,42 @@ pub(crate) fn a_copy_comes_back_with_a_raised_epoch(desk: &Desk) -> Result<(), F
     a_copy_that_is_ended_leaves_nothing(desk, &path("cut.db"))
 }
 
+/// Whoever only looks needs no right to write: neither to the file nor to its folder, and the file is not
+/// changed. The memory that writers share is out of reach here, for root too.
+///
+/// Proves: CLI-1
+pub(crate) fn a_look_needs_no_right_to_write(desk: &Desk) -> Result<(), Failed> {
+    let id = desk.enqueue(job("q")?)?.to_string();
+    let mut url = desk.url.clone();
+    if url.starts_with("sqlite:") {
+        let copy = desk.folder.join("a copy.db");
+        let out = desk.run(&["backup", &copy.display().to_string()])?;
+        same("copied", &Value::from(out.status.code()), 0)?;
+        // SQLite follows no link here.
+        std::os::unix::fs::symlink("nowhere", desk.folder.join("a copy.db-shm"))?;
+        url = copy.display().to_string();
+        let out = desk.run(&["queues", "pause", "q", "--url", &url])?;
+        same("acts", &Value::from(out.status.success()), false)?;
+    }
+    for look in [
+        &["status"][..],
+        &["jobs", "list"],
+        &["jobs", "show", &id],
+        &["jobs", "why", &id],
+        &["queues", "list"],
+        &["outbox", "list"],
+        &["dead", "list"],
+        &["keys", "list"],
+        &["audit"],
+        &["verify"],
+    ] {
+        let out = desk.run(&[look, &["--url", &url]].concat())?;
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        same(&format!("{look:?}: {said}"), &Value::from(out.status.code()), 0)?;
+    }
+    Ok(())
+}
+
 /// Whether the signal comes before the end or after it.
 fn a_copy_that_is_ended_leaves_nothing(desk: &Desk, to: &str) -> Result<(), Failed> {
     desk.sql(include_str!("grow.sql"))?;

@@ -1,1 +1,1 @@
-update leasehold_jobs set state = 'waiting', finished_at = null where state in ('succeeded', 'dead_letter');
+update leasehold_jobs set state = 'waiting', finished_at = null where state in ('succeeded', 'dead_letter', 'failed', 'cancelled');

@@ -3,7 +3,7 @@
 use leasehold_core::{
     Control, Cursor, EventFilter, EventState, EventVerdict, Found, JobFilter, JobId, JobKind,
     LeaseLength, NewJob, Ordering, Paging, Query, QueueName, QueueSettings, Result, Scope, State,
-    StoreExt, Topic, Verdict,
+    Stats, StoreExt, Timestamp, Topic, Verdict,
 };
 
 use super::group;
@@ -11,7 +11,7 @@ use crate::lab::{Lab, event, events_with, job, json, key, passing, queue, retry,
 
 group!("listing": every_column_is_told, jobs_are_filtered, key_finds_its_holder,
     events_are_filtered, dead_letters_are_listed_by_queue, cursor_reads_back,
-    pages_hold_under_writes, queues_are_listed_by_name, stats_tell_of_queues_and_limits,
+    pages_hold_under_writes, queues_are_listed_by_name, stats_tell_of_queues_and_limits, stats_tell_when_the_first_job_is_due,
     stats_tell_of_the_outbox);
 
 /// A job is told as it was asked for.
@@ -212,6 +212,22 @@ async fn stats_tell_of_queues_and_limits(lab: &Lab) -> Result<()> {
     let it = stats.queue(&queue("default")).expect("the queue");
     assert_eq!((it.paused, it.limit, it.leased, it.expired), (true, Some(7), 1, 1));
     assert_eq!((it.ready, it.later, it.oldest_ready), (2, 0, Some(since)));
+    assert_eq!(it.first_due, Some(since));
+    Ok(())
+}
+
+/// Stats tell when the first waiting job is due, also where none is due or all rest.
+///
+/// Proves: PAR-1, CLI-1
+async fn stats_tell_when_the_first_job_is_due(lab: &Lab) -> Result<()> {
+    let claim = lab.claimed().await?;
+    let failure = passing();
+    lab.end(claim.fence, Verdict::Rest { failure }).await?;
+    let first = |stats: Stats| stats.queue(&queue("default")).and_then(|it| it.first_due);
+    assert_eq!(first(lab.stats().await?), Some(Timestamp::MAX), "what rests is never due");
+    let due = lab.clock().now().plus(seconds(60));
+    lab.add(job(2).delay(seconds(60))).await?;
+    assert_eq!(first(lab.stats().await?), Some(due));
     Ok(())
 }
 

@@ -128,6 +128,9 @@ impl State {
 }
 
 fn count(queue: &mut QueueStats, row: &JobRow, now: Timestamp) {
+    if row.state == JobState::Waiting && !row.held {
+        queue.first_due = Some(queue.first_due.map_or(row.run_at, |first| first.min(row.run_at)));
+    }
     match row.state {
         JobState::Waiting if row.held => queue.blocked += 1,
         JobState::Waiting if row.run_at <= now => {

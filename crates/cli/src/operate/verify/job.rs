@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use leasehold::{
-    Found, JobId, JobView, LetterFilter, Paging, Query, Result, State, Store, StoreExt,
-    TransitionView, VerdictKind,
+    AuditFilter, Found, JobId, JobView, LetterFilter, Paging, Query, Result, State, Store,
+    StoreExt, TransitionView, VerdictKind,
 };
 
 use super::unless;
@@ -46,6 +46,11 @@ pub(super) fn alone(job: &JobView) -> Vec<String> {
             job.state != State::Waiting || job.last_verdict != Some(VerdictKind::Succeed),
             "waits, though it has succeeded",
         ),
+        (
+            job.state != State::Waiting
+                || !job.cancel_requested && job.last_verdict != Some(VerdictKind::Cancel),
+            "waits, though it was cancelled",
+        ),
     ])
 }
 
@@ -86,10 +91,34 @@ pub(super) fn step(before: &TransitionView, next: &TransitionView) -> Vec<String
     ])
 }
 
+/// Whether somebody took it back who had no right to: the audit log names each cancel and each retry, and
+/// from a cancel no way leads back.
+async fn revived(store: &Arc<dyn Store>, job: &JobView) -> Result<Vec<String>> {
+    let (mut after, mut last) = (None, None);
+    loop {
+        let mut wanted = AuditFilter::new();
+        wanted.target = Some(format!("job {}", job.id));
+        let page = store.records().audit(wanted, Paging { size: super::PAGE, after }).await?;
+        let acts = page.items.into_iter().map(|entry| entry.action);
+        last = acts.filter(|act| matches!(act.as_str(), "cancel" | "retry")).last().or(last);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let last = last.as_deref();
+    let failed = job.last_verdict == Some(VerdictKind::Fail);
+    Ok(unless([
+        (last != Some("cancel"), "waits, though it was cancelled"),
+        (!failed || last == Some("retry"), "waits, though it has failed and nobody retried it"),
+    ]))
+}
+
 /// What other tables say.
 async fn beside(store: &Arc<dyn Store>, job: &JobView) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     if job.state == State::Waiting {
+        wrong.extend(revived(store, job).await?);
         let found = store.find(Query::ParentCounts(job.id)).await?.items.pop();
         let open = match found {
             Some(Found::ParentCounts(counts)) => counts.open,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold::circuit::{Circuit, CircuitBreakers};
 use leasehold::{
     CancellationToken, Failure, FailureCode, Found, Handled, HandlerError, JobFilter, JobView,
-    Paging, Query, QueueName, Result, State, Store, Timestamp,
+    Paging, Query, QueueName, Result, State, Stats, Store, Timestamp,
 };
 use serde::Serialize;
 
@@ -114,31 +114,30 @@ fn tell_of_breakers(breakers: &CircuitBreakers, open: &mut HashSet<QueueName>) {
     }
 }
 
+/// Whether no job of the queues runs, or may without anybody's word; what rests does not.
 async fn is_empty(config: &Config, store: &Arc<dyn Store>) -> Result<bool> {
-    for queue in super::queues(config) {
-        let queue = queue?;
-        for state in [State::Waiting, State::Leased] {
-            if may_run(store, JobFilter::new().queue(queue.clone()).state(state)).await? {
-                return Ok(false);
+    let queues = super::queues(config).collect::<Result<Vec<_>>>()?;
+    let mut rest = false;
+    for queue in &queues {
+        for state in [State::Leased, State::Waiting] {
+            let filter = JobFilter::new().queue(queue.clone()).state(state);
+            let page = store.find(Query::Jobs(filter, Paging::first(1))).await?;
+            match page.items.first() {
+                Some(Found::Job(job)) if !rests(job) => return Ok(false),
+                first => rest |= first.is_some(),
             }
         }
     }
-    Ok(true)
+    // Behind one that rests there may be others: their counts tell, however many they are.
+    Ok(!rest || queues_rest(&queues, &store.stats().await?))
 }
 
-/// Says whether one of these jobs runs, or may without anybody's word; what rests does not.
-async fn may_run(store: &Arc<dyn Store>, filter: JobFilter) -> Result<bool> {
-    let mut paging = Paging::first(1);
-    loop {
-        let page = store.find(Query::Jobs(filter.clone(), paging)).await?;
-        let rests = |job: &JobView| job.blocked || job.run_at == Timestamp::MAX;
-        let runs = |found: &Found| matches!(found, Found::Job(job) if !rests(job));
-        if page.items.iter().any(runs) {
-            return Ok(true);
-        }
-        match page.next {
-            Some(next) => paging = Paging::first(100).after(next),
-            None => return Ok(false),
-        }
-    }
+fn rests(job: &JobView) -> bool {
+    job.blocked || job.run_at == Timestamp::MAX
+}
+
+fn queues_rest(queues: &[QueueName], stats: &Stats) -> bool {
+    let ours = stats.queues.iter().filter(|queue| queues.contains(&queue.name));
+    ours.into_iter()
+        .all(|queue| queue.leased == 0 && queue.first_due.is_none_or(|due| due == Timestamp::MAX))
 }

@@ -1,0 +1,140 @@
+//! Looking at a database without changing it, `mode=ro`: beside a writer, on a file that nobody may write, and
+//! past rows whose ids are none.
+
+#![cfg(unix)]
+#![allow(clippy::expect_used, reason = "a failed expectation is how a test fails")]
+
+mod place;
+
+use std::path::{Path, PathBuf};
+
+use leasehold_core::{
+    ErrorKind, Found, JobFilter, JobKind, Json, NewJob, Paging, Query, Store, StoreExt,
+};
+use leasehold_sqlite::rusqlite::Connection;
+use leasehold_sqlite::{SqliteStore, open, own_error};
+use place::Place;
+
+fn job() -> NewJob {
+    NewJob::new(JobKind::new("resize").expect("a kind"), Json::null())
+}
+
+async fn look(path: &str) -> leasehold_core::Result<SqliteStore> {
+    open(&format!("sqlite:{path}?mode=ro")).await
+}
+
+async fn count(store: &SqliteStore) -> usize {
+    store.jobs(JobFilter::default(), Paging::first(1_000)).await.expect("a page").items.len()
+}
+
+/// Leaves no way to the memory that readers and writers of a log share, for root neither.
+fn without_shared_memory(path: &str) -> PathBuf {
+    let shared = PathBuf::from(format!("{path}-shm"));
+    let _ = std::fs::remove_file(&shared);
+    std::os::unix::fs::symlink("nowhere", &shared).expect("a link, which SQLite does not follow");
+    shared
+}
+
+/// Proves: CLI-1
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_beside_a_writer_sees_its_commits_and_writes_nothing() {
+    let place = Place::new("look-beside");
+    let store = open(&place.url()).await.expect("new");
+    let seen = look(&place.url()).await.expect("opened to look");
+    for number in 1..=3 {
+        let _ = store.enqueue_one(job()).await.expect("enqueued");
+        assert_eq!(count(&seen).await, number);
+    }
+    let error = seen.enqueue_one(job()).await.expect_err("nothing is written");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("may not be written"), "{error}");
+    assert_eq!(seen.stats().await.expect("counted").queues.len(), 1);
+    store.close().await;
+    assert_eq!(count(&seen).await, 3);
+    seen.close().await;
+}
+
+/// Proves: CLI-1
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_without_a_log_is_looked_at_where_nothing_may_be_written() {
+    let place = Place::new("look-frozen");
+    let store = open(&place.url()).await.expect("new");
+    let _ = store.enqueue_one(job()).await.expect("enqueued");
+    store.close().await;
+    let shared = without_shared_memory(&place.url());
+    assert!(open(&place.url()).await.is_err(), "as before: it is no way to write");
+    let before = std::fs::read(place.url()).expect("the file");
+    let seen = look(&place.url()).await.expect("looked at as it is");
+    assert_eq!((count(&seen).await, seen.stats().await.expect("counted").queues.len()), (1, 1));
+    seen.close().await;
+    assert_eq!(std::fs::read(place.url()).expect("the file"), before);
+    std::fs::remove_file(shared).expect("removed");
+}
+
+/// Proves: CLI-1
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stands_in_a_log_that_cannot_be_read_is_not_passed_over() {
+    let place = Place::new("look-log");
+    let store = open(&place.url()).await.expect("new");
+    let _ = store.enqueue_one(job()).await.expect("enqueued");
+    let copy = format!("{}.copy", place.url());
+    for end in ["", "-wal"] {
+        std::fs::copy(format!("{}{end}", place.url()), format!("{copy}{end}")).expect("copied");
+    }
+    let shared = without_shared_memory(&copy);
+    let error = look(&copy).await.expect_err("the log holds a job");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("the log beside the file holds writes"), "{error}");
+    std::fs::remove_file(shared).expect("removed");
+    let seen = look(&copy).await.expect("looked at");
+    assert_eq!(count(&seen).await, 1);
+}
+
+/// Proves: CLI-1, MIG-1
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_makes_neither_a_file_nor_a_schema() {
+    let place = Place::new("look-none");
+    assert!(look(&place.url()).await.is_err());
+    assert!(!Path::new(&place.url()).exists());
+    let own = Connection::open(place.url()).expect("a database of somebody else's");
+    own.execute_batch("create table orders (item text)").expect("made");
+    drop(own);
+    let before = std::fs::read(place.url()).expect("the file");
+    let error = look(&place.url()).await.expect_err("no store");
+    assert!(error.to_string().contains("leasehold migrate"), "{error}");
+    assert_eq!(std::fs::read(place.url()).expect("the file"), before);
+}
+
+/// Ids that somebody made too short and too long: each is listed in its place, and the listing goes on.
+///
+/// Proves: GLO-1, QUE-6
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_whose_id_is_none_is_listed_like_any_other_that_cannot_be_read() {
+    let place = Place::new("look-ids");
+    let store = open(&place.url()).await.expect("new");
+    for _ in 0..5 {
+        let _ = store.enqueue_one(job()).await.expect("enqueued");
+    }
+    let damage = |tx: &leasehold_sqlite::rusqlite::Transaction<'_>| {
+        let cut = "update leasehold_jobs set id = substr(id, 1, 15) where id in \
+                   (select id from leasehold_jobs order by id limit 1 offset 1)";
+        let lengthen = "update leasehold_jobs set id = cast(id || x'00' as blob) where id in \
+                        (select id from leasehold_jobs order by id limit 1 offset 3)";
+        tx.execute_batch(&format!("{cut}; {lengthen}")).map_err(own_error)
+    };
+    store.transaction(damage).await.expect("damaged");
+    let (mut paging, mut read, mut unread) = (Paging::first(1), 0, 0);
+    for _ in 0..10 {
+        let page = store.find(Query::Jobs(JobFilter::new(), paging)).await.expect("a page");
+        for found in &page.items {
+            match found {
+                Found::Job(_) => read += 1,
+                Found::Unreadable(_) => unread += 1,
+                other => assert!(matches!(other, Found::Job(_)), "{other:?}"),
+            }
+        }
+        let Some(next) = page.next else { break };
+        paging = Paging::first(1).after(next);
+    }
+    assert_eq!((read, unread), (3, 2));
+}
