@@ -16,6 +16,8 @@ mod bucket;
 mod cleaning;
 #[path = "webhook/crashing.rs"]
 mod crashing;
+#[path = "../examples/transcode_service/crew.rs"]
+mod crew;
 #[path = "notify/deciding.rs"]
 mod deciding;
 #[path = "notify/dying.rs"]
@@ -100,7 +102,7 @@ type Pure = fn() -> Told;
 /// What a trial does with a database that other processes open too.
 type Crash = fn(&Engine) -> Told;
 
-const CRASHES: [(&str, Crash); 8] = [
+const CRASHES: [(&str, Crash); 9] = [
     ("a_rewrap_killed_at_any_row_goes_on", killing::a_rewrap_killed_at_any_row_goes_on),
     (
         "a_sender_killed_at_any_step_loses_and_doubles_nothing",
@@ -129,6 +131,10 @@ const CRASHES: [(&str, Crash); 8] = [
     (
         "two_worker_processes_transcode_and_tell_all_of_it_though_one_is_killed",
         worker_processes::two_worker_processes_transcode_and_tell_all_of_it_though_one_is_killed,
+    ),
+    (
+        "worker_processes_that_are_killed_are_started_again",
+        worker_processes::worker_processes_that_are_killed_are_started_again,
     ),
 ];
 

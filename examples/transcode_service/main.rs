@@ -13,6 +13,7 @@
 //! It prints an API key; `docs/transcode.md` shows the requests.
 #![allow(clippy::print_stdout, reason = "a program for people")]
 
+mod crew;
 mod flac;
 mod order;
 mod service;
@@ -21,10 +22,8 @@ mod studio;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
 use clap::Parser;
-use futures_util::future::join_all;
 use leasehold::CancellationToken;
 use leasehold::http::{ApiKeys, Server};
 use leasehold::{Actor, Scope};
@@ -87,23 +86,6 @@ impl Arguments {
     }
 }
 
-/// How long worker processes may take to give back what they have in hand.
-const GRACE: Duration = Duration::from_secs(30);
-
-/// Worker processes, which end with this one.
-struct Children(Vec<Child>);
-
-impl Children {
-    /// Tells them by closing their input; those that take too long are ended with this.
-    async fn end(mut self) {
-        for child in &mut self.0 {
-            drop(child.stdin.take());
-        }
-        let ending = join_all(self.0.iter_mut().map(Child::wait));
-        let _ended = tokio::time::timeout(GRACE, ending).await;
-    }
-}
-
 /// Waits until somebody ends the service: Ctrl-C, or SIGTERM.
 async fn told_to_stop() {
     #[cfg(unix)]
@@ -118,12 +100,6 @@ async fn told_to_stop() {
         }
     }
     let _either_way = tokio::signal::ctrl_c().await;
-}
-
-/// Waits until the process that started this one has ended.
-async fn orphaned() {
-    let (mut input, mut sink) = (tokio::io::stdin(), tokio::io::sink());
-    let _either_way = tokio::io::copy(&mut input, &mut sink).await;
 }
 
 #[tokio::main]
@@ -143,7 +119,7 @@ async fn main() -> Result<(), Failed> {
     tokio::spawn(async move {
         tokio::select! {
             () = told_to_stop() => {}
-            () = orphaned(), if is_child => {}
+            () = crew::orphaned(), if is_child => {}
         }
         stop.cancel();
     });
@@ -157,9 +133,6 @@ async fn main() -> Result<(), Failed> {
         let key = ApiKeys::of(store.clone()).issue(&scope, None, Actor::new("start")?).await?;
         println!("API key of {requester}: {}", key.expose());
     }
-    let workers: Result<Vec<Child>, _> =
-        (0..arguments.workers).map(|_| arguments.child()).collect();
-    let children = Children(workers?);
     let router = api(store.clone(), &arguments.settings())?;
     let listener = tokio::net::TcpListener::bind(arguments.listen).await?;
     println!("listening on {}", listener.local_addr()?);
@@ -167,13 +140,12 @@ async fn main() -> Result<(), Failed> {
     let working = async {
         match arguments.workers {
             0 => work(store, &arguments.settings(), shutdown.clone()).await,
-            _ => {
-                shutdown.cancelled().await;
+            processes => {
+                crew::keep(processes, || arguments.child(), &shutdown).await;
                 Ok(())
             }
         }
     };
     let ((), worked) = tokio::join!(serving, working);
-    children.end().await;
     worked
 }

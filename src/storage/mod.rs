@@ -219,8 +219,11 @@ impl Storage {
         }
         if let Place::Http { base, .. } = to {
             // Plain HTTP knows no parts: one request, whose body is read as it is sent.
-            let url = below(base, &path).map_err(|failure| *failure)?;
-            return self.service.put(name, (&url, to)).await;
+            let mut folders = below(base, &path).map_err(|failure| *failure)?;
+            let Some(url) = folders.pop() else {
+                return Err(Failure::new(FailureCode::PayloadInvalid, "the place's path is none"));
+            };
+            return self.service.put_below(name, (&folders, &url), to).await;
         }
         let begun = store.put_multipart(&path).await.map_err(|error| failure_of(&error, to))?;
         let mut upload = WriteMultipart::new_with_chunk_size(begun, PART);
@@ -296,13 +299,13 @@ fn url(access: &Access, name: &str) -> Result<hyper::Uri, Box<Failure>> {
     url.text().parse().map_err(|_| refuse(format!("the URL {name:?} is none")))
 }
 
-/// The URL of a path below a server's.
-fn below(base: &str, path: &Path) -> Result<hyper::Uri, Box<Failure>> {
+/// The URLs of a path below a server's: of each folder on the way, and its own as the last.
+fn below(base: &str, path: &Path) -> Result<Vec<hyper::Uri>, Box<Failure>> {
     let refuse = || Box::new(Failure::new(FailureCode::PayloadInvalid, "the place's base is none"));
     if base.contains(['?', '#']) {
         return Err(refuse());
     }
-    let mut url = base.trim_end_matches('/').to_owned();
+    let (mut url, mut all) = (base.trim_end_matches('/').to_owned(), Vec::new());
     for part in path.parts() {
         url.push('/');
         for byte in part.as_ref().bytes() {
@@ -313,6 +316,7 @@ fn below(base: &str, path: &Path) -> Result<hyper::Uri, Box<Failure>> {
                 byte => url.push_str(&format!("%{byte:02X}")),
             }
         }
+        all.push(url.parse().map_err(|_| refuse())?);
     }
-    url.parse().map_err(|_| refuse())
+    Ok(all)
 }

@@ -60,6 +60,33 @@ impl Service {
         file: &Path,
         (url, place): (&Uri, &Place),
     ) -> Result<(), Failure> {
+        accepted(self.send_file(file, url).await?, place).map_err(|failure| *failure)
+    }
+
+    /// Puts a file below a server's URL. Where WebDAV misses the folders on the way they are made, and the file is
+    /// sent once more; a plain server refuses that, and its second answer counts.
+    pub(super) async fn put_below(
+        &self,
+        file: &Path,
+        (folders, url): (&[Uri], &Uri),
+        place: &Place,
+    ) -> Result<(), Failure> {
+        let answered = self.send_file(file, url).await?;
+        if folders.is_empty() || ![404, 409].contains(&answered.status) {
+            return accepted(answered, place).map_err(|failure| *failure);
+        }
+        for folder in folders {
+            let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
+            let request = Request::builder().method("MKCOL").uri(folder).body(body);
+            let request = request.map_err(|error| network(&error))?;
+            // It may be there already, or be nobody's to make.
+            let _the_file_s_answer_decides =
+                self.send(request).await.map_err(|error| network(&error))?;
+        }
+        self.put(file, (url, place)).await
+    }
+
+    async fn send_file(&self, file: &Path, url: &Uri) -> Result<Answered, Failure> {
         let unread = |error: std::io::Error| workspace::failure(&error);
         let file = tokio::fs::File::open(file).await.map_err(unread)?;
         let size = file.metadata().await.map_err(unread)?.len();
@@ -74,11 +101,13 @@ impl Service {
         let request = Request::put(url).header(CONTENT_LENGTH, size).body(body);
         let request = request.map_err(|error| network(&error))?;
         let response = self.send(request).await.map_err(|error| network(&error))?;
-        match response.status().is_success() {
-            true => Ok(()),
-            false => {
-                Err(failure_of_answer(Answered::of(response.status(), response.headers()), place))
-            }
-        }
+        Ok(Answered::of(response.status(), response.headers()))
+    }
+}
+
+fn accepted(answered: Answered, place: &Place) -> Result<(), Box<Failure>> {
+    match (200..=299).contains(&answered.status) {
+        true => Ok(()),
+        false => Err(Box::new(failure_of_answer(answered, place))),
     }
 }

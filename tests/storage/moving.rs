@@ -17,6 +17,7 @@ use crate::{Told, pure, runtime};
 
 pure![
     files_come_and_go_over_plain_http,
+    folders_of_webdav_are_made_for_files_of_any_size,
     what_a_server_answers_decides_over_the_attempt,
     an_expired_session_of_s3_is_a_refusal_and_a_busy_one_says_how_long,
     local_files_are_reached_over_no_link,
@@ -132,6 +133,47 @@ fn files_come_and_go_over_plain_http() -> Told {
         let odd =
             json!({ "at": "http", "base": format!("http://{}/?a=b", server.address), "path": "x" });
         assert!(desk.store(&storage, &large, &place(odd)).await.is_err());
+        Ok(())
+    })
+}
+
+/// A server that takes a file only into a folder that is there, as WebDAV does, or says so by 404.
+///
+/// Proves: CR-2
+fn folders_of_webdav_are_made_for_files_of_any_size() -> Told {
+    runtime().block_on(async {
+        for missing in [409, 404] {
+            let (desk, shelf) = (Desk::new(), Shelf::default());
+            let folders = Arc::new(Mutex::new(vec!["/files".to_owned()]));
+            let (keeping, made) = (shelf.clone(), folders.clone());
+            let server = Server::start(move |seen| {
+                let mut folders = made.lock().expect("no panic under this lock");
+                let above = seen.path.rsplit_once('/').map_or("", |(above, _)| above);
+                match seen.method.as_str() {
+                    "MKCOL" if folders.contains(&seen.path) => Act::status(405),
+                    "MKCOL" | "PUT" if !folders.iter().any(|it| it == above) => {
+                        Act::status(missing)
+                    }
+                    "MKCOL" => {
+                        folders.push(seen.path.clone());
+                        Act::status(201)
+                    }
+                    _ => keeping.answer(seen),
+                }
+            });
+            let server = server.await;
+            let storage = storage(&desk);
+            let large: Vec<u8> = (0..9_000_000_u32).map(|n| b'a' + (n % 23) as u8).collect();
+            for name in ["one/two/large é.bin", "one/two/again", "one/other/large"] {
+                desk.store(&storage, &large, &over_http(&server, name)).await?;
+                assert!(desk.fetch(&storage, &over_http(&server, name)).await? == large, "{name}");
+            }
+            desk.store(&storage, b"small", &over_http(&server, "three/small")).await?;
+            let made = folders.lock().expect("no panic under this lock").clone();
+            let wanted =
+                ["/files", "/files/one", "/files/one/two", "/files/one/other", "/files/three"];
+            assert_eq!(made, wanted);
+        }
         Ok(())
     })
 }

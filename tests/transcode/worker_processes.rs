@@ -1,13 +1,15 @@
 //! Two worker processes of the transcode service, of which one is killed. A worker is this program again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use leasehold::{CancellationToken, Maintenance, State, StoreExt};
 use libtest_mimic::Failed;
 
 use crate::bucket::Bucket;
+use crate::crew;
 use crate::engine::Engine;
 use crate::requester::{
     PATIENCE, Requester, assert_flac, credentials, in_bucket, order, settings_of, wav,
@@ -15,6 +17,8 @@ use crate::requester::{
 use crate::service::work;
 
 const CHILD: &str = "LEASEHOLD_TRANSCODE_CHILD";
+/// Set for a child that ends with its input, as those of the example do.
+const IN_CREW: &str = "LEASEHOLD_TRANSCODE_CREW";
 
 /// The child: works until it is killed.
 pub(crate) fn play_role() -> Option<ExitCode> {
@@ -23,11 +27,27 @@ pub(crate) fn play_role() -> Option<ExitCode> {
     let settings = settings_of(PathBuf::from(folder));
     crate::runtime().block_on(async {
         let store = leasehold::connect(url).await.expect("a store");
-        work(store, &settings, CancellationToken::new())
-            .await
-            .expect("it works until it is killed");
+        let shutdown = CancellationToken::new();
+        if std::env::var_os(IN_CREW).is_some() {
+            let stop = shutdown.clone();
+            tokio::spawn(async move {
+                crew::orphaned().await;
+                stop.cancel();
+            });
+        }
+        work(store, &settings, shutdown).await.expect("it works until it is ended");
+        // The thread that reads the input would hold the process.
+        std::process::exit(0);
     });
     Some(ExitCode::SUCCESS)
+}
+
+/// What starts a worker process on a store.
+fn worker_process(folder: &Path, engine: &Engine) -> std::io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.env(CHILD, format!("{}|{}", folder.display(), engine.url()));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(command)
 }
 
 /// Two worker processes, of which one is killed with a job in hand.
@@ -49,12 +69,7 @@ pub(crate) fn two_worker_processes_transcode_and_tell_all_of_it_though_one_is_ki
             let job = order(&server, &in_bucket(&bucket, "in.wav"), &to)?;
             ids.push(store.enqueue_one(job).await?.job());
         }
-        let start = || {
-            let task = format!("{}|{}", bucket.folder().display(), engine.url());
-            let program = std::env::current_exe()?;
-            let mut command = Command::new(program);
-            command.env(CHILD, task).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
-        };
+        let start = || worker_process(bucket.folder(), engine)?.spawn();
         let (mut killed, mut other) = (start()?, start()?);
         let until = |least: usize| {
             let (requester, ids) = (requester.clone(), ids.clone());
@@ -97,4 +112,61 @@ pub(crate) fn two_worker_processes_transcode_and_tell_all_of_it_though_one_is_ki
         }
         Ok(())
     })
+}
+
+/// Both worker processes are killed before there is anything to do: those in their place do it.
+///
+/// Proves: WQ-11
+pub(crate) fn worker_processes_that_are_killed_are_started_again(
+    engine: &Engine,
+) -> Result<(), Failed> {
+    crate::runtime().block_on(async {
+        let store = engine.open().await?;
+        let bucket = Bucket::open().await;
+        wav(&bucket.file("in.wav"));
+        bucket.admit("key", "secret", u32::MAX);
+        let requester = Requester::giving(vec![credentials("key", "secret")]);
+        let server = requester.serve().await;
+        let started = Mutex::new(Vec::new());
+        let pids = || started.lock().expect("no panic under this lock").clone();
+        let start = || {
+            let mut command =
+                tokio::process::Command::from(worker_process(bucket.folder(), engine)?);
+            command.env(IN_CREW, "1").stdin(Stdio::piped()).kill_on_drop(true);
+            let child = command.spawn()?;
+            started.lock().expect("no panic under this lock").extend(child.id());
+            Ok(child)
+        };
+        let stop = CancellationToken::new();
+        let story = async {
+            let _ends_the_crew = stop.clone().drop_guard();
+            until(|| pids().len() == 2).await?;
+            for pid in pids() {
+                let killed = Command::new("kill").args(["-9", &pid.to_string()]).status()?;
+                assert!(killed.success(), "{pid}");
+            }
+            until(|| pids().len() == 4).await?;
+            let to = in_bucket(&bucket, "out.flac");
+            let job = order(&server, &in_bucket(&bucket, "in.wav"), &to)?;
+            let id = store.enqueue_one(job).await?.job();
+            let is_told =
+                || requester.told(id).last().is_some_and(|event| event["to"] == "succeeded");
+            until(is_told).await?;
+            assert_flac(&bucket.file("out.flac"));
+            Ok::<_, Failed>(())
+        };
+        let ((), story) = tokio::join!(crew::keep(2, start, &stop), story);
+        story?;
+        assert_eq!(pids().len(), 4, "those that were told to end are not started again");
+        Ok(())
+    })
+}
+
+async fn until(is_so: impl Fn() -> bool) -> Result<(), Failed> {
+    let wait = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    Ok(tokio::time::timeout(PATIENCE, wait).await?)
 }
