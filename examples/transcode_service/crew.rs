@@ -1,5 +1,6 @@
 //! Owns the worker processes of a service: as many as wished, started again when they die, and ended with it.
 //! Knows no jobs; what a dead one had in hand is another's once its lease is over.
+#![allow(clippy::print_stdout, reason = "a program for people")]
 
 use std::io;
 use std::time::{Duration, Instant};
