@@ -214,6 +214,12 @@ pub const KEYS: &[Key] = &[
     ),
     key("worker.grace", Kind::Duration, "20s", "how long a shutdown waits for commands"),
     key("producer.scan_interval", Kind::Duration, "10s", "pause between two scans"),
+    key(
+        "producer.watch",
+        Kind::Bool,
+        "false",
+        "whether a change in the folder brings the next scan forward",
+    ),
     key("producer.scan_dir", Kind::Text, ".", "the folder that is scanned"),
     key("producer.include_globs", Kind::List, "**/*", "which files are taken"),
     key("producer.exclude_globs", Kind::List, "", "which of those are left out"),

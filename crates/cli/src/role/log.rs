@@ -1,6 +1,6 @@
 //! Owns the log lines: one JSON object each on standard error, with ten keys and no others. That no other
-//! is written is the type of a line; a field of another name is refused when it comes, which the log says
-//! once. An error's text joins the message. Payloads never come here.
+//! is written is the type of a line; the command's own lines are checked when they are compiled, and a field of
+//! another name that comes from elsewhere is refused, which the log says once. An error's text joins the message. Payloads never come here.
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +20,36 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::traces::Traces;
 use crate::clock;
+
+/// Writes a line of the command's own log. A key that is none of the ten is not compiled; `error` joins the
+/// message.
+///
+/// ```
+/// leasehold_cli::log_line!(warn, queue = "mail", error = "gone", "not counted");
+/// ```
+///
+/// ```compile_fail
+/// leasehold_cli::log_line!(warn, payload = "mail", "not counted");
+/// ```
+#[doc(hidden)]
+#[macro_export]
+macro_rules! log_line {
+    (@key error) => {};
+    (@key trace_id) => {};
+    (@key span_id) => {};
+    (@key job_id) => {};
+    (@key queue) => {};
+    (@key worker_id) => {};
+    (@key request_id) => {};
+    (@key namespace) => {};
+    (@key $other:ident) => {
+        compile_error!(concat!("the log key ", stringify!($other), " is none of the ten"))
+    };
+    ($level:ident, $($key:ident = $value:expr,)* $text:literal) => {{
+        $($crate::log_line!(@key $key);)*
+        ::tracing::$level!($($key = %$value,)* $text)
+    }};
+}
 
 /// The keys of a line, and no others.
 pub const KEYS: [&str; 10] = [

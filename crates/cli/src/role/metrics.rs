@@ -41,7 +41,10 @@ pub(super) async fn listen(config: &Config) -> Result<Option<TcpListener>> {
         Ok(listener) => Ok(Some(listener)),
         // Several processes on one machine must not need a port each in their configuration.
         Err(error) if !config.is_set(PORT) => {
-            tracing::warn!("no metrics are served, the default port {port} cannot be had: {error}");
+            crate::log_line!(
+                warn,
+                "no metrics are served, the default port {port} cannot be had: {error}"
+            );
             Ok(None)
         }
         Err(error) => {
@@ -75,6 +78,6 @@ pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
     };
     let app = Router::new().route("/metrics", get(answer));
     if let Err(error) = axum::serve(listener, app).await {
-        tracing::error!(%error, "metrics are no longer served");
+        crate::log_line!(error, error = error, "metrics are no longer served");
     }
 }

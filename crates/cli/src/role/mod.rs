@@ -61,10 +61,10 @@ pub async fn run(role: Role, arguments: &Arguments) -> Result<(), Fatal> {
     let traces = traces::Traces::of(&config)?;
     log::install(config.text("observability.log_level"), &traces);
     for note in &loaded.notes {
-        tracing::warn!("{note}");
+        crate::log_line!(warn, "{note}");
     }
     if let Some(note) = traces.note() {
-        tracing::warn!("{note}");
+        crate::log_line!(warn, "{note}");
     }
     let done = start(role, arguments, config).await;
     traces.end().await;
@@ -85,13 +85,13 @@ async fn start(role: Role, arguments: &Arguments, config: Arc<Config>) -> Result
         () = shutdown.cancelled() => return Ok(()),
     };
     metrics::start(&config, listener, store.clone(), counts.clone(), &shutdown);
-    tracing::info!("{role:?} started");
+    crate::log_line!(info, "{role:?} started");
     let process = Process { config, store, counts, breakers, shutdown };
     let done = match arguments.once {
         true => once(role, process).await,
         false => parts(role, process).await.map_err(Fatal::from),
     };
-    tracing::info!("{role:?} ended");
+    crate::log_line!(info, "{role:?} ended");
     done
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn listen(shutdown: &CancellationToken) -> Result<()> {
             if shutdown.is_cancelled() {
                 std::process::exit(130);
             }
-            tracing::info!("asked to end; a second signal ends at once");
+            crate::log_line!(info, "asked to end; a second signal ends at once");
             shutdown.cancel();
         }
     });

@@ -68,7 +68,7 @@ impl Traces {
             Some(sent) => Some(sent.end().await),
             None => None,
         } {
-            tracing::warn!(%error, "the last traces are not exported");
+            crate::log_line!(warn, error = error, "the last traces are not exported");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use leasehold::State;
 use libtest_mimic::Failed;
 
-use super::yard::{Yard, same};
+use super::yard::{Running, Yard, same};
 
 /// Proves: PRD-1
 pub(crate) fn each_version_is_done_once(yard: &Yard) -> Result<(), Failed> {
@@ -94,6 +94,24 @@ pub(crate) fn globs_and_priorities_hold(yard: &Yard) -> Result<(), Failed> {
     same("the urgent one first", names.first().map(String::as_str), Some("z.PDF"))?;
     let all: BTreeSet<&str> = names.iter().map(String::as_str).collect();
     same("files done", all, BTreeSet::from(["a.txt", "b.txt", "z.PDF", "f.bin"]))
+}
+
+/// Scans are an hour apart; what comes meanwhile, in a new folder too, is done all the same, once.
+///
+/// Proves: PRD-1
+pub(crate) fn a_watched_folder_is_scanned_soon(yard: &Yard) -> Result<(), Failed> {
+    yard.configure_to_record("producer: watch: true")?;
+    yard.put("first", "x")?;
+    let log = std::fs::File::create(yard.beside("log"))?;
+    let mut all = yard.command(&["--role=all"]);
+    let mut all = Running::of(all.env("PRODUCER_SCAN_INTERVAL", "1h").stderr(log).spawn()?);
+    yard.until("the first scan", |yard| Ok(yard.done().len() == 1))?;
+    for (number, name) in ["second", "deep/third", "deep/er/fourth"].iter().enumerate() {
+        yard.put(name, "x")?;
+        yard.until(name, |yard| Ok(yard.done().len() == number + 2))?;
+    }
+    same("exit code", all.terminate()?, Some(0))?;
+    same("jobs", yard.jobs()?.len(), 4)
 }
 
 /// Proves: PRD-1

@@ -26,6 +26,7 @@ const PLAYS: &[(&str, Play)] = &[
         files::a_file_that_went_or_changed_is_passed_over,
     ),
     ("files::globs_and_priorities_hold", files::globs_and_priorities_hold),
+    ("files::a_watched_folder_is_scanned_soon", files::a_watched_folder_is_scanned_soon),
     ("files::producers_share_one_rate", files::producers_share_one_rate),
     ("ends::exit_codes_are_classes", ends::exit_codes_are_classes),
     ("ends::a_command_ends_with_all_it_started", ends::a_command_ends_with_all_it_started),

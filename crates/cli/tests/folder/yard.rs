@@ -240,6 +240,10 @@ fn section(more: &str, name: &str) -> String {
 pub(crate) struct Running(Child);
 
 impl Running {
+    pub(crate) fn of(child: Child) -> Self {
+        Self(child)
+    }
+
     pub(crate) fn kill(&mut self) -> Result<(), Failed> {
         self.0.kill()?;
         self.0.wait()?;

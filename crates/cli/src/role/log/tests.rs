@@ -69,6 +69,30 @@ fn a_line_has_no_other_keys_whatever_is_set() {
     assert_eq!(keys, all);
 }
 
+/// Proves: LOG-1
+#[test]
+fn the_command_writes_its_lines_by_the_form_that_is_checked_when_compiled() {
+    let mut folders = vec![std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let mut looked = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let is_own = path.ends_with("log.rs") || path.ends_with("log/tests.rs");
+            for level in ["error", "warn", "info", "debug", "trace"] {
+                let found = text.contains(&format!("tracing::{level}!("));
+                assert!(is_own || !found, "{}: log_line! in place of {level}", path.display());
+            }
+            looked += 1;
+        }
+    }
+    assert!(looked > 50, "{looked}");
+}
+
 /// The fields of every span that ends, by their names.
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Vec<BTreeMap<&'static str, String>>>>);

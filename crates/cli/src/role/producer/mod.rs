@@ -2,6 +2,7 @@
 //! that has none. Refuses to know what is done with a file.
 
 mod scan;
+mod watch;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use leasehold::{
     Query, QueueName, Rate, Result, Store, Take, Taken,
 };
 
+use self::watch::Watch;
 use super::Process;
 use super::file_job::{self, Version};
 use crate::clock;
@@ -37,19 +39,31 @@ pub(super) fn check(config: &Config) -> Result<(), Problems> {
 pub(super) async fn run(process: &Process) -> Result<()> {
     let (config, shutdown) = (&process.config, &process.shutdown);
     let mut producer = Producer::new(process)?;
+    // Before the first scan, so that no change lies between the two.
+    let mut watch = match config.flag("producer.watch") {
+        true => Watch::over(scan::walk(config).map_err(refused)?.folder().to_owned()).await,
+        false => Watch::none(),
+    };
     while !shutdown.is_cancelled() {
+        let began = clock::steady();
         match producer.scan().await {
             Ok(()) => {}
-            Err(error) if error.is_retryable() => tracing::warn!(%error, "a scan was cut short"),
+            Err(error) if error.is_retryable() => {
+                crate::log_line!(warn, error = error, "a scan was cut short")
+            }
             Err(error) => return Err(error),
         }
         let pause = config.duration("producer.scan_interval");
         tokio::select! {
-            () = tokio::time::sleep(pause) => {}
+            () = watch.wait(pause, began.elapsed()) => {}
             () = shutdown.cancelled() => {}
         }
     }
     Ok(())
+}
+
+fn refused(why: Problems) -> Error {
+    Error::new(ErrorKind::Invalid, "scan", why.to_string())
 }
 
 /// Scans once.
@@ -89,8 +103,7 @@ impl<'a> Producer<'a> {
     }
 
     async fn scan(&mut self) -> Result<()> {
-        let walk = scan::walk(self.config)
-            .map_err(|why| Error::new(ErrorKind::Invalid, "scan", why.to_string()))?;
+        let walk = scan::walk(self.config).map_err(refused)?;
         let mut batch = Vec::new();
         let mut seen = HashSet::new();
         for version in walk.versions() {
@@ -147,7 +160,7 @@ impl<'a> Producer<'a> {
             Ok(found) => Ok(!found.items.is_empty()),
             // There is one, and one that cannot be read must not keep the other files waiting.
             Err(error) if error.damaged_job().is_some() => {
-                tracing::error!(%error, "the job of a file cannot be read");
+                crate::log_line!(error, error = error, "the job of a file cannot be read");
                 Ok(true)
             }
             Err(error) => Err(error),

@@ -51,6 +51,11 @@ pub(super) fn walk(config: &Config) -> Result<Walk, Problems> {
 }
 
 impl Walk {
+    /// The folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Walks, and gives each file that is taken, in no order. What vanishes or cannot be read on the
     /// way is logged and left out; the next scan looks again.
     pub(super) fn versions(&self) -> impl Iterator<Item = Version> {
@@ -67,7 +72,7 @@ impl Walk {
         walk.filter_map(|entry| match entry {
             Ok(entry) => self.look(&entry),
             Err(error) => {
-                tracing::warn!(%error, "a part of the folder cannot be read");
+                crate::log_line!(warn, error = error, "a part of the folder cannot be read");
                 None
             }
         })
@@ -83,7 +88,7 @@ impl Walk {
             Ok(_) => None,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => {
-                tracing::warn!(%error, "a file cannot be looked at");
+                crate::log_line!(warn, error = error, "a file cannot be looked at");
                 None
             }
         }

@@ -89,7 +89,7 @@ pub(super) async fn when_empty(process: &Process, done: CancellationToken) -> Re
             Ok(false) => {}
             Ok(true) => done.cancel(),
             Err(error) if error.is_retryable() => {
-                tracing::warn!(%error, "cannot count what is left")
+                crate::log_line!(warn, error = error, "cannot count what is left")
             }
             Err(error) => {
                 done.cancel();
@@ -105,8 +105,9 @@ fn tell_of_breakers(breakers: &CircuitBreakers, open: &mut HashSet<QueueName>) {
     for (queue, circuit) in breakers.states() {
         match circuit {
             Circuit::Closed => drop(open.remove(&queue)),
-            _ if open.insert(queue.clone()) => tracing::warn!(
-                %queue,
+            _ if open.insert(queue.clone()) => crate::log_line!(
+                warn,
+                queue = queue,
                 "the circuit breaker is open: jobs wait until one of them has gone well"
             ),
             _ => {}
