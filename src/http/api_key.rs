@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold_core::{
     Actor, AuditEntry, DeleteDocument, Error, ErrorKind, JobKind, Json, ListDocuments, Namespace,
@@ -18,6 +19,8 @@ use subtle::ConstantTimeEq;
 const NAMESPACE: &str = "http.api_keys";
 /// How every key begins, so that scanners for leaked secrets find it.
 const PREFIX: &str = "lhk";
+/// How old a key may be before it ought to be replaced.
+const AGE_MAX: Duration = Duration::from_secs(90 * 24 * 3_600);
 const ID_BYTES: usize = 8;
 const SECRET_BYTES: usize = 32;
 
@@ -64,6 +67,16 @@ pub struct ApiKeyInfo {
     pub kinds: Option<Vec<String>>,
     /// When it was made.
     pub issued_at: Timestamp,
+    /// How old it is, by the store's clock.
+    pub age: Duration,
+}
+
+impl ApiKeyInfo {
+    /// Whether it is older than 90 days, and ought to be replaced.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        self.age > AGE_MAX
+    }
 }
 
 /// One page of keys, by their ids.
@@ -148,7 +161,8 @@ impl ApiKeys {
             let stored = stored(&document.body)?;
             let (requester, kinds) = (stored.requester, stored.kinds);
             let id = document.id.key.as_str().to_owned();
-            keys.push(ApiKeyInfo { id, requester, kinds, issued_at: document.created_at });
+            let (issued_at, age) = (document.created_at, page.now.since(document.created_at));
+            keys.push(ApiKeyInfo { id, requester, kinds, issued_at, age });
         }
         Ok(ApiKeyPage { keys, next: page.next })
     }
@@ -205,4 +219,29 @@ fn random(length: usize) -> Result<String> {
     };
     SysRng.try_fill_bytes(&mut bytes).map_err(failed)?;
     Ok(hex(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::lab::LabStore;
+    use leasehold_core::memory::MemoryStore;
+
+    use super::*;
+
+    /// Proves: SEC-2
+    #[tokio::test]
+    async fn a_key_is_overdue_after_ninety_days() {
+        let store = Arc::new(MemoryStore::lab(Timestamp::MIN));
+        let keys = ApiKeys::of(store.clone());
+        let (acme, ann) = (Scope::new("acme").unwrap(), Actor::new("ann").unwrap());
+        let old = keys.issue(&acme, None, ann.clone()).await.unwrap().id;
+        store.clock().unwrap().advance(AGE_MAX);
+        assert!(!keys.list(None).await.unwrap().keys[0].is_overdue(), "exactly at the limit");
+        store.clock().unwrap().advance(Duration::from_secs(1));
+        let new = keys.issue(&acme, None, ann).await.unwrap().id;
+        let page = keys.list(None).await.unwrap();
+        let told: std::collections::BTreeMap<_, _> =
+            page.keys.iter().map(|key| (key.id.clone(), key.is_overdue())).collect();
+        assert_eq!(told, std::collections::BTreeMap::from([(old, true), (new, false)]));
+    }
 }

@@ -3,7 +3,6 @@
 
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
 
 use leasehold::Store;
 use leasehold::vault::Places;
@@ -81,8 +80,6 @@ pub(crate) fn a_rewrap_killed_at_any_row_goes_on(engine: &Engine) -> Result<(), 
             all_open((&store, to, to), count, 1, &secret).await
         })?;
     }
-    // Sessions of killed children may hold their locks for a moment longer.
-    std::thread::sleep(Duration::from_millis(50));
     let evidence = evidence.count("secrets", count).count("rotations", 3_u64);
     let evidence = evidence.count("kills", all_kills).count("unreadable", 0_u64);
     evidence.count("under a retired key", 0_u64).tell();

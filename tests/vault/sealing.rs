@@ -194,7 +194,7 @@ fn causes_are_told_apart() -> Told {
     Ok(())
 }
 
-/// Proves: ENC-3
+/// Proves: ENC-3, SEC-2
 fn nothing_secret_is_shown() -> Told {
     let keys = KeyRing::new(id("a"), *b"a key of which nothing is shown!")?;
     let sealed = seal(&keys, &binding(), b"plain text");
@@ -208,7 +208,7 @@ fn nothing_secret_is_shown() -> Told {
     Ok(())
 }
 
-/// Proves: ENC-3
+/// Proves: ENC-3, SEC-1
 fn keys_come_from_the_environment_or_from_guarded_files() -> Told {
     use std::os::unix::fs::PermissionsExt;
     let place = std::env::temp_dir().join(format!("leasehold-keys-{}", std::process::id()));

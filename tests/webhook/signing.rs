@@ -143,7 +143,7 @@ fn each_attempt_has_its_own_nonce() -> Told {
     Ok(())
 }
 
-/// Proves: WH-5, WH-2
+/// Proves: WH-5, WH-2, SEC-2
 fn a_rotation_is_two_signatures_and_then_one() -> Told {
     let body = b"{}";
     let steps: [(&[usize], &[usize], bool); 5] = [
@@ -178,7 +178,7 @@ fn the_prefix_of_the_headers_can_be_set() -> Told {
     Ok(())
 }
 
-/// Proves: WH-2
+/// Proves: WH-2, SEC-2
 fn secrets_are_never_shown() -> Told {
     let text = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let keys = Keys::from(Key::standard(text)?);

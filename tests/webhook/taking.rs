@@ -208,7 +208,7 @@ fn take_here(
 
 /// Each first attempt is signed by the keys before a step and not answered well; the next one comes after it.
 ///
-/// Proves: WH-2, WH-5, IDM-3
+/// Proves: WH-2, WH-5, IDM-3, SEC-2
 async fn keys_are_replaced_while_events_are_on_their_way(store: Arc<dyn Store>) -> Told {
     let steps: [(&[usize], &[usize]); 5] =
         [(&[1, 0], &[0]), (&[1, 0], &[0, 1]), (&[1, 0], &[1]), (&[1], &[0, 1]), (&[1], &[1])];

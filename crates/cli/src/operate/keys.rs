@@ -64,7 +64,7 @@ pub struct Ring {
 }
 
 const WRAPPING: &[&str] = &["key", "secrets", "retired"];
-const API: &[&str] = &["id", "requester", "kinds", "issued_at"];
+const API: &[&str] = &["id", "requester", "kinds", "issued_at", "overdue"];
 
 /// Does it.
 pub(super) async fn act(store: &Arc<dyn Store>, action: Action, actor: Actor) -> Result<Answer> {
@@ -106,6 +106,7 @@ async fn list(store: &Arc<dyn Store>) -> Result<Answer> {
                 json!(key.requester),
                 json!(key.kinds),
                 json!(key.issued_at.to_string()),
+                json!(key.is_overdue()),
             ]
         }));
         after = page.next;
