@@ -15,8 +15,25 @@ const PLAYS: &[(&str, Play)] = &[
     ("a_right_store_passes_and_nothing_is_left", a_right_store_passes_and_nothing_is_left),
     ("a_wrong_store_fails_in_both_reports", a_wrong_store_fails_in_both_reports),
     ("a_database_out_of_reach_is_said", a_database_out_of_reach_is_said),
+    ("a_report_without_a_place_is_refused_at_once", a_report_without_a_place_is_refused_at_once),
     ("nothing_played_is_no_success", nothing_played_is_no_success),
 ];
+
+/// Where no report can be written nothing is played: the answer would come after all of it.
+///
+/// Proves: CLI-1, PAR-2
+fn a_report_without_a_place_is_refused_at_once(site: &Site) -> Result<(), Failed> {
+    std::fs::write(site.folder.join("report"), "in the way")?;
+    let out = site.run(&[], &[])?;
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    let refused = out.status.code() == Some(1) && said.contains("write the report");
+    let is_left = std::fs::read_to_string(site.folder.join("report"))? == "in the way";
+    let touched = site.folder.join("live.db").exists();
+    if refused && is_left && !touched && out.stdout.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{}: {said}", out.status).into())
+}
 
 fn main() -> ExitCode {
     let required = std::env::var_os("LEASEHOLD_REQUIRE_ENGINES").is_some();

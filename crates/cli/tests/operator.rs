@@ -57,6 +57,7 @@ fn main() -> ExitCode {
     let ignored = server.is_none() && !required;
     let mut trials = vec![
         Trial::test("the_page_and_the_completions_are_whole", page_and_completions),
+        Trial::test("every_help_is_as_it_was", answers::every_help_is_as_it_was),
         Trial::test("the_shipped_configuration_is_fine", the_shipped_configuration_is_fine),
         Trial::test("a_mistyped_database_is_not_made", a_mistyped_database_is_not_made),
         Trial::test("a_reader_that_is_gone_is_no_panic", a_reader_that_is_gone_is_no_panic),

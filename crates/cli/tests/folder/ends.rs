@@ -6,6 +6,33 @@ use libtest_mimic::Failed;
 
 use super::yard::{Yard, runs, same};
 
+/// Two failures open the breaker while two jobs still wait, each behind a rest of two seconds: the log says once
+/// why nothing runs.
+///
+/// Proves: CB-1
+pub(crate) fn an_open_breaker_is_told_of_once(yard: &Yard) -> Result<(), Failed> {
+    yard.configure(
+        &["sh", "-c", "exit 75"],
+        "worker: max_retries: 0
+         worker: count: 1
+         worker: exit_codes: {75: network}",
+    )?;
+    for name in ["a", "b", "c", "d"] {
+        yard.put(name, "x")?;
+    }
+    let out = yard
+        .command(&["--role=all", "--once"])
+        .env("CIRCUIT_BREAKER_MIN_SAMPLES", "2")
+        .env("CIRCUIT_BREAKER_COOLDOWN_PERIOD", "2s")
+        .output()?;
+    same("exit code", out.status.code(), Some(6))?;
+    let log = String::from_utf8_lossy(&out.stderr).into_owned();
+    let told: Vec<&str> =
+        log.lines().filter(|line| line.contains("the circuit breaker is open")).collect();
+    same(&log, told.len(), 1)?;
+    same(&log, told.iter().all(|line| line.contains("\"queue\":\"")), true)
+}
+
 /// Proves: RT-1, CFG-4
 pub(crate) fn exit_codes_are_classes(yard: &Yard) -> Result<(), Failed> {
     yard.configure(

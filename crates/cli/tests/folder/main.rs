@@ -28,6 +28,7 @@ const PLAYS: &[(&str, Play)] = &[
     ("files::globs_and_priorities_hold", files::globs_and_priorities_hold),
     ("files::a_watched_folder_is_scanned_soon", files::a_watched_folder_is_scanned_soon),
     ("files::producers_share_one_rate", files::producers_share_one_rate),
+    ("ends::an_open_breaker_is_told_of_once", ends::an_open_breaker_is_told_of_once),
     ("ends::exit_codes_are_classes", ends::exit_codes_are_classes),
     ("ends::a_command_ends_with_all_it_started", ends::a_command_ends_with_all_it_started),
     ("ends::output_is_bounded_and_masked", ends::output_is_bounded_and_masked),
