@@ -10,6 +10,8 @@
 
 #[path = "http/asking.rs"]
 mod asking;
+#[path = "webhook/breaking.rs"]
+mod breaking;
 #[path = "transcode/bucket.rs"]
 mod bucket;
 #[path = "workspace/cleaning.rs"]
@@ -178,6 +180,7 @@ fn main() -> ExitCode {
             watching::STORIES,
             keeping_rows::STORIES,
             sending::STORIES,
+            breaking::STORIES,
             forgetting::STORIES,
             guarding::STORIES,
             keeping::STORIES,

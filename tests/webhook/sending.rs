@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use leasehold::webhook::{
     Attempt, EndpointStatus, Endpoints, Route, Scheme, Signer, SinkBuilder, Targets, Verifier,
-    WayOut, WebhookSink, attempts,
+    WebhookSink, attempts,
 };
 use leasehold::{
     Actor, AuditFilter, CancellationToken, Delivery, EventFilter, EventId, EventState, EventView,
@@ -25,8 +25,6 @@ stories![
     an_endpoint_that_is_gone_is_disabled,
     a_paused_endpoint_keeps_its_events,
     redirects_are_recorded_and_not_followed,
-    bad_endpoints_delay_no_healthy_one,
-    a_broken_endpoint_costs_no_attempts,
     what_was_answered_is_kept_short_and_without_secrets,
     what_has_no_target_is_not_delivered_anywhere,
 ];
@@ -227,7 +225,7 @@ pub(crate) async fn until(store: &Arc<dyn Store>, ids: &[EventId], state: EventS
 }
 
 /// Waits until each event is as wished; a minute at most.
-async fn until_each(
+pub(crate) async fn until_each(
     store: &Arc<dyn Store>,
     ids: &[EventId],
     wished: impl Fn(&EventView) -> bool,
@@ -268,99 +266,6 @@ async fn redirects_are_recorded_and_not_followed(store: Arc<dyn Store>) -> Told 
         assert_eq!(attempts_of(&store, id).await?[0].status, Some(status));
     }
     assert!(inner.seen().is_empty(), "nobody went there");
-    Ok(())
-}
-
-/// The shortest pause between two empty polls of the relays below, whose average is twice that.
-const POLL_MIN: Duration = Duration::from_secs(30);
-
-/// How long each of a few events took to reach the healthy endpoint, sent one after the other.
-async fn healthy_ones_take(
-    store: &Arc<dyn Store>,
-    healthy: &Server,
-    before: impl Future<Output = Told>,
-) -> Result<Vec<Duration>, libtest_mimic::Failed> {
-    // Whoever hangs does so for longer than this test lasts.
-    let way = WayOut::to(here()).timeout(Duration::from_secs(3_600));
-    let relay = relay(store, local(store).way_out(way))?;
-    let relay = relay.poll(POLL_MIN * 2).grace(Duration::ZERO);
-    let stop = CancellationToken::new();
-    let story = async {
-        let _ends_the_relay = stop.clone().drop_guard();
-        before.await?;
-        let mut took = Vec::new();
-        for n in 0..8 {
-            let begun = Instant::now();
-            let id = publish(store, event("healthy", &n.to_string())?).await?;
-            until(store, &[id], EventState::Delivered).await?;
-            let came = healthy.seen().last().map(|seen| seen.at).expect("it came");
-            took.push(came.saturating_duration_since(begun));
-        }
-        Ok::<_, libtest_mimic::Failed>(took)
-    };
-    let (ended, took) = tokio::join!(relay.run(stop.clone()), story);
-    ended?;
-    took
-}
-
-/// A slow, a hanging, a huge-bodied and a redirecting endpoint, all with a crowd of events waiting: the
-/// healthy one is told as without them, give or take less than one poll.
-///
-/// Proves: WH-4, TX-5
-async fn bad_endpoints_delay_no_healthy_one(store: Arc<dyn Store>) -> Told {
-    let healthy = Server::always(Act::status(200)).await;
-    point(&store, "healthy", healthy.url()).await?;
-    let alone = healthy_ones_take(&store, &healthy, async { Ok(()) }).await?;
-    let bad = [
-        ("slow", Server::always(Act::After(Duration::from_secs(2), 200)).await),
-        ("hanging", Server::always(Act::Hang).await),
-        ("huge", Server::always(Act::Endless).await),
-        ("elsewhere", Server::always(Act::Answer(302, "location: /\r\n", String::new())).await),
-    ];
-    for (name, server) in &bad {
-        point(&store, name, server.url()).await?;
-        let crowd = (0..10).map(|n| event(name, &n.to_string())).collect::<Result<Vec<_>, _>>()?;
-        store.publish(crowd).await?;
-    }
-    let hurt = async {
-        let begun = Instant::now();
-        while bad.iter().any(|(_, server)| server.seen().is_empty()) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "the bad ones were tried");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        Ok(())
-    };
-    let beside = healthy_ones_take(&store, &healthy, hurt).await?;
-    assert_eq!(bad[1].1.seen().len(), 2, "no more hang at once, and none has ended");
-    let longest = |took: &[Duration]| took.iter().max().copied().unwrap_or_default();
-    let delayed = longest(&beside).saturating_sub(longest(&alone));
-    assert!(delayed < POLL_MIN, "beside bad ones {beside:?}, alone {alone:?}");
-    Ok(())
-}
-
-/// Proves: CB-1, WH-7
-async fn a_broken_endpoint_costs_no_attempts(store: Arc<dyn Store>) -> Told {
-    let server = Server::always(Act::status(500)).await;
-    point(&store, "told", server.url()).await?;
-    let mut ids = Vec::new();
-    for n in 0..12 {
-        ids.push(publish(&store, event("told", &n.to_string())?.max_attempts(1)).await?);
-    }
-    let sink = local(&store).cooldown(Duration::from_secs(600));
-    relay(&store, sink)?.at_once(1).run_until_idle().await?;
-    assert_eq!(server.seen().len(), 5, "then it is left alone");
-    let mut waiting = 0;
-    for id in ids {
-        let found = view(&store, id).await?;
-        if found.state == EventState::Waiting {
-            assert_eq!(found.attempts, 0);
-            waiting += 1;
-        }
-    }
-    assert_eq!(waiting, 7);
-    // Another process, or this one later, sends one probe; it succeeds.
-    let mended = Server::always(Act::status(200)).await;
-    point(&store, "told", mended.url()).await?;
     Ok(())
 }
 
