@@ -28,6 +28,9 @@ mod dying;
 mod encoding;
 #[path = "processes/engine.rs"]
 mod engine;
+#[expect(dead_code, reason = "the example alone reads its payloads")]
+#[path = "../examples/quickstart/files.rs"]
+mod files;
 #[path = "../examples/transcode_service/flac.rs"]
 mod flac;
 #[path = "webhook/flooding.rs"]
@@ -50,6 +53,9 @@ mod mailbox;
 mod mailing;
 #[path = "storage/moving.rs"]
 mod moving;
+#[cfg(unix)]
+#[path = "quickstart/naming.rs"]
+mod naming;
 #[path = "../examples/transcode_service/order.rs"]
 mod order;
 #[path = "notify/post.rs"]
@@ -168,6 +174,8 @@ fn main() -> ExitCode {
         encoding::PURE,
         moving::PURE,
         tracing_on::PURE,
+        #[cfg(unix)]
+        naming::PURE,
     ]
     .concat();
     let pure = pure.into_iter().map(|(name, test)| Trial::test(format!("pure::{name}"), test));

@@ -65,6 +65,41 @@ pub(crate) fn sigterm_under_load_leaves_nothing_leased(yard: &Yard) -> Result<()
     same("succeeded", jobs.iter().all(|job| job.state == State::Succeeded), true)
 }
 
+/// An idle process ends as well, by SIGINT as by SIGTERM. A second signal ends one at once that waits for its
+/// commands; their jobs are taken up again when the leases have lapsed.
+///
+/// Proves: WQ-20, CLI-1
+pub(crate) fn each_signal_ends_it_and_a_second_one_at_once(yard: &Yard) -> Result<(), Failed> {
+    let begun = yard.beside("begun").display().to_string();
+    yard.configure(
+        &["sh", "-c", "echo $$ >> \"$1\"; exec sleep 300", "sh", &begun],
+        "worker: grace: 300s",
+    )?;
+    let log = |yard: &Yard, text: &str| -> Result<usize, Failed> {
+        Ok(std::fs::read_to_string(yard.beside("log"))?.matches(text).count())
+    };
+    for (number, signal) in ["INT", "TERM"].into_iter().enumerate() {
+        let mut idle = yard.start(&["--role=all"])?;
+        yard.until("started", |yard| Ok(log(yard, "All started")? > number))?;
+        idle.send(signal)?;
+        same(signal, idle.end()?, Some(0))?;
+    }
+    yard.put("a", "x")?;
+    let mut busy = yard.start(&["--role=all"])?;
+    let mut command = String::new();
+    yard.until("a command runs", |_| {
+        command = std::fs::read_to_string(&begun).unwrap_or_default().trim().to_owned();
+        Ok(!command.is_empty())
+    })?;
+    busy.send("TERM")?;
+    yard.until("it waits", |yard| Ok(log(yard, "asked to end")? == 3))?;
+    busy.send("INT")?;
+    same("at once", busy.end()?, Some(130))?;
+    // Nobody is left to end what it ran.
+    std::process::Command::new("kill").arg(&command).status()?;
+    Ok(())
+}
+
 /// Three processes on one folder; every moment one is killed and another takes its place.
 ///
 /// Proves: WQ-11, PRD-1

@@ -46,6 +46,10 @@ const PLAYS: &[(&str, Play)] = &[
         "kills::sigterm_under_load_leaves_nothing_leased",
         kills::sigterm_under_load_leaves_nothing_leased,
     ),
+    (
+        "kills::each_signal_ends_it_and_a_second_one_at_once",
+        kills::each_signal_ends_it_and_a_second_one_at_once,
+    ),
     ("kills::kill_9_loses_no_file", kills::kill_9_loses_no_file),
 ];
 

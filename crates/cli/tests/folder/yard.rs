@@ -252,8 +252,19 @@ impl Running {
 
     /// Asks it to end, and gives its exit code; a minute at most.
     pub(crate) fn terminate(&mut self) -> Result<Option<i32>, Failed> {
+        self.send("TERM")?;
+        self.end()
+    }
+
+    /// Sends a signal.
+    pub(crate) fn send(&self, signal: &str) -> Result<(), Failed> {
         let id = self.0.id().to_string();
-        Command::new("kill").args(["-TERM", &id]).status()?;
+        Command::new("kill").args([&format!("-{signal}"), &id]).status()?;
+        Ok(())
+    }
+
+    /// Waits for its end, a minute at most, and gives its exit code.
+    pub(crate) fn end(&mut self) -> Result<Option<i32>, Failed> {
         let end = Instant::now() + Duration::from_secs(60);
         while Instant::now() < end {
             if let Some(status) = self.0.try_wait()? {
@@ -261,7 +272,7 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Err("did not end within a minute of SIGTERM".into())
+        Err("did not end within a minute of its signal".into())
     }
 }
 
