@@ -28,7 +28,6 @@ mod dying;
 mod encoding;
 #[path = "processes/engine.rs"]
 mod engine;
-#[expect(dead_code, reason = "the example alone reads its payloads")]
 #[path = "../examples/quickstart/files.rs"]
 mod files;
 #[path = "../examples/transcode_service/flac.rs"]
