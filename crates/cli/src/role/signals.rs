@@ -1,4 +1,5 @@
-//! Owns SIGTERM and SIGINT: the first asks for a clean end, the second ends at once.
+//! Owns SIGTERM and SIGINT: the first asks for a clean end, the second ends at once, with
+//! the commands that run.
 
 use leasehold::{CancellationToken, Error, ErrorKind, Result};
 
@@ -22,6 +23,7 @@ pub(crate) fn listen(shutdown: &CancellationToken) -> Result<()> {
                 _ = interrupt.recv() => {}
             }
             if shutdown.is_cancelled() {
+                super::worker::kill_all();
                 std::process::exit(130);
             }
             crate::log_line!(info, "asked to end; a second signal ends at once");

@@ -6,7 +6,7 @@ use leasehold::State;
 use leasehold_conformance::evidence::Evidence;
 use libtest_mimic::Failed;
 
-use super::yard::{Running, Yard, same};
+use super::yard::{Running, Yard, runs, same};
 
 /// Proves: WQ-20, CLI-1
 pub(crate) fn sigterm_burns_no_attempt(yard: &Yard) -> Result<(), Failed> {
@@ -95,9 +95,7 @@ pub(crate) fn each_signal_ends_it_and_a_second_one_at_once(yard: &Yard) -> Resul
     yard.until("it waits", |yard| Ok(log(yard, "asked to end")? == 3))?;
     busy.send("INT")?;
     same("at once", busy.end()?, Some(130))?;
-    // Nobody is left to end what it ran.
-    std::process::Command::new("kill").arg(&command).status()?;
-    Ok(())
+    yard.until("the command is ended too", |_| Ok(!runs(&command)))
 }
 
 /// Three processes on one folder; every moment one is killed and another takes its place.

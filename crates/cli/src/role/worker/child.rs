@@ -1,9 +1,30 @@
 //! Owns the end of a command with everything that it started: they share a process group, and the
 //! group is signalled as one. Dropping the group kills it, so no panic leaves one behind.
 
+#[cfg(unix)]
+use std::collections::BTreeSet;
+#[cfg(unix)]
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::process::Child;
+
+/// The leaders of the groups that run, for a process that ends without dropping anything.
+#[cfg(unix)]
+static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+#[cfg(unix)]
+fn running() -> MutexGuard<'static, BTreeSet<i32>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills every group that runs: the process is about to end at once.
+#[cfg(unix)]
+pub(in crate::role) fn kill_all() {
+    for leader in running().iter().filter_map(|id| rustix::process::Pid::from_raw(*id)) {
+        let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
+    }
+}
 
 /// The process group of a running command.
 #[derive(Debug)]
@@ -17,6 +38,7 @@ impl Group {
     /// Takes the group that the command leads.
     pub(super) fn of(child: &Child) -> Self {
         let leader = child.id().and_then(|id| i32::try_from(id).ok());
+        running().extend(leader);
         Self { leader: leader.and_then(rustix::process::Pid::from_raw) }
     }
 
@@ -40,6 +62,9 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.signal(rustix::process::Signal::KILL);
+        if let Some(leader) = self.leader {
+            running().remove(&leader.as_raw_nonzero().get());
+        }
     }
 }
 

@@ -16,6 +16,8 @@ use leasehold::{
     RetryPolicy, Worker, WorkerBuilder,
 };
 
+#[cfg(unix)]
+pub(super) use self::child::kill_all;
 use self::command::Command;
 use super::Process;
 use super::file_job::{self, FileJob};
