@@ -1,8 +1,7 @@
 //! Owns the quick claim: from one queue without limits, log and partitions, where nothing has to be taken back first.
 
-use leasehold_core::row::{JobRow, RequestRow};
-use leasehold_core::rules::{Work, claim_order};
-use leasehold_core::{Claim, ClaimRequest, Epoch, Json, Result, Timestamp};
+use leasehold_core::rules::{Taken, Work};
+use leasehold_core::{Claim, ClaimRequest, Epoch, QueueName, Result, Timestamp};
 use tokio_postgres::Row;
 
 use super::alone;
@@ -18,20 +17,14 @@ struct Told {
     now: Timestamp,
     epoch: Epoch,
     done: bool,
-    taken: Option<(JobRow, RequestRow, Option<Json>)>,
+    taken: Option<Taken>,
 }
 
-fn told(row: &Row) -> Result<Told> {
+fn told(row: &Row, request: &ClaimRequest, queue: &QueueName) -> Result<Told> {
     let mut columns = Columns::of(row);
     let (now, epoch) = (columns.time()?, Epoch::new(columns.raw()?)?);
     let (done, has) = (columns.raw()?, columns.raw::<bool>()?);
-    let taken = if has {
-        let job = columns.job()?;
-        let (id, request) = (job.id, columns.request(job.id)?);
-        Some((job, request, columns.checkpoint(id)?))
-    } else {
-        None
-    };
+    let taken = has.then(|| columns.taken(request, queue)).transpose()?;
     Ok(Told { now, epoch, done, taken })
 }
 
@@ -54,7 +47,8 @@ impl PostgresStore {
             .one(shared.limits.lease_default.as_millis())
             .many(plain.claimed.iter().map(String::as_str));
         let Some(client) = self.quick_client(Lane::Shared).await? else { return Ok(None) };
-        let found = alone(&client, shared).alone(sql!("claim_alone"), values, told).await;
+        let read = |row: &Row| told(row, request, queue);
+        let found = alone(&client, shared).alone(sql!("claim_alone"), values, read).await;
         drop(client);
         let found = match found {
             Err(error) if error.is_transaction_restart() => return Ok(None),
@@ -62,10 +56,8 @@ impl PostgresStore {
         };
         let Some(&Told { now, epoch, done: true, .. }) = found.first() else { return Ok(None) };
         let mut taken: Vec<_> = found.into_iter().filter_map(|told| told.taken).collect();
-        taken.sort_by_key(|(row, ..)| claim_order(row));
+        taken.sort_by_key(Taken::order);
         let work = Work::new(now, epoch, shared.limits.clone(), lifecycles, shared.ids.clone());
-        let claim =
-            |(row, request, checkpoint): (JobRow, _, _)| work.claim_of(&row, request, checkpoint);
-        taken.into_iter().map(claim).collect::<Result<_>>().map(Some)
+        taken.into_iter().map(|it| work.claim_taken(it)).collect::<Result<_>>().map(Some)
     }
 }

@@ -1,6 +1,7 @@
 -- A claim from one queue that is a transaction by itself. It takes rows as claim.sql does, or none where the
 -- store or the queue has a limit, the queue has jobs of partitions, expired rows are to be taken back first, or a row
 -- it met needs more than this. The first columns tell: the time, the epoch, whether it was done so.
+-- What the statement itself decides of a row is not told.
 -- Differs: SQLite's calls share one transaction.
 -- $1 queue, $2 the time in tests, else null, $3 limit, $4 claim, $5 worker, $6 the lease asked for, $7 the lease of
 -- queues that name none, $8 lifecycles whose claims write nothing else.
@@ -81,11 +82,8 @@ with recursive facts as materialized (
   where id = any((select ids from told where done)::uuid[])
     -- Said so that no plan reads the claim index instead of the ids.
     and state is not distinct from 'waiting' and not held
-  returning id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
-    attempts, attempts_max, executions, claim_version, claim_id, last_verdict, worker_id,
-    lease_expires_at, heartbeat_at, lease_ms, step, cancel_requested, transition_seq, event_seq,
-    created_at, updated_at, started_at, finished_at, partition, payload, hash, scope, key, subject,
-    subject_version, traceparent,
+  returning id, kind, lifecycle, revision, priority, run_at, attempts, attempts_max, executions,
+    claim_version, lease_expires_at, created_at, payload, subject, subject_version, traceparent,
     case when claim_version > 1 or again then (
       select checkpoint from leasehold.outcomes where job_id = jobs.id
     ) end as checkpoint

@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::Work;
 use super::changes::Draft;
 use super::ownership::Ownership;
-use crate::claim::{Claim, ClaimRequest, ClaimedJob, RenewRequest, Renewal};
-use crate::error::{Error, ErrorKind, LostReason, Result};
+use crate::claim::{ClaimRequest, RenewRequest, Renewal};
+use crate::error::{Error, LostReason, Result};
 use crate::failure::{Failure, FailureCode};
 use crate::fence::Fence;
 use crate::id::JobId;
 use crate::lifecycle::{Place, State, Verb};
-use crate::name::{QueueName, StageName};
-use crate::row::{JobRow, Lease, QueueRow, RequestRow};
+use crate::name::QueueName;
+use crate::row::{JobRow, Lease, QueueRow};
 use crate::time::{LeaseLength, Timestamp};
 
 impl ClaimRequest {
@@ -92,47 +92,6 @@ impl Work {
             }
         }
         Ok(())
-    }
-
-    /// The claim that a leased row is, for its worker.
-    ///
-    /// # Errors
-    /// `Corrupt` for a row without a lease or of a lifecycle that is not registered.
-    pub fn claim_of(
-        &self,
-        row: &JobRow,
-        request: RequestRow,
-        checkpoint: Option<crate::json::Json>,
-    ) -> Result<Claim> {
-        let corrupt = |why: &str| Error::new(ErrorKind::Corrupt, "claim", why).damaging(row.id);
-        let (Some(lease), Some(claim)) = (&row.lease, row.claim) else {
-            return Err(corrupt("a claimed row has no lease"));
-        };
-        let lifecycle = self.lifecycle(row)?;
-        let stage: Option<&StageName> = lifecycle.stage_name(row.stage);
-        Ok(Claim {
-            fence: Fence::from_parts(row.id, row.version, claim, lease.worker, self.epoch),
-            remaining: lease.expires_at.since(self.now),
-            lease_expires_at: lease.expires_at,
-            job: ClaimedJob {
-                id: row.id,
-                queue: row.queue.clone(),
-                kind: row.kind.clone(),
-                payload: request.payload,
-                checkpoint,
-                lifecycle: row.lifecycle.clone(),
-                stage: stage.cloned().ok_or_else(|| corrupt("the stage does not exist"))?,
-                attempt: row.attempts,
-                max_attempts: row.attempts_max,
-                executions: row.executions,
-                priority: row.priority,
-                subject: request.subject,
-                traceparent: request.traceparent,
-                partition: row.partition.clone(),
-                created_at: row.created_at,
-                run_at: row.run_at,
-            },
-        })
     }
 
     /// Renews one claim whose row this transaction has locked (or knows to be gone).

@@ -20,6 +20,7 @@ pub mod records;
 mod replay;
 mod rerun;
 mod settle;
+mod taken;
 mod transition;
 mod turns;
 mod views;
@@ -33,6 +34,7 @@ pub use enqueue::EnqueueWants;
 pub use known::{Ids, Known, KnownEvent, KnownJob, KnownKey, KnownRun, KnownSubject, Lifecycles};
 pub use lease::{claim_order, queues_once, room};
 pub use settle::SettleWants;
+pub use taken::Taken;
 pub use turns::{Ask, Stretch, Turns, Waiting, in_turn, stretches};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -40,6 +42,7 @@ use crate::fence::Epoch;
 use crate::id::{EventId, JobId};
 use crate::job::Limits;
 use crate::lifecycle::Lifecycle;
+use crate::name::LifecycleName;
 use crate::row::{EventRow, JobRow, TombstoneRow};
 use crate::time::Timestamp;
 use changes::Draft;
@@ -159,10 +162,19 @@ impl Work {
     }
 
     fn lifecycle(&self, row: &JobRow) -> Result<&Arc<Lifecycle>> {
-        self.lifecycles.get(&row.lifecycle, row.revision).ok_or_else(|| {
-            let why =
-                format!("lifecycle {} revision {} is not registered", row.lifecycle, row.revision);
-            Error::new(ErrorKind::Corrupt, "lifecycle", why).damaging(row.id)
+        self.registered(row.id, &row.lifecycle, row.revision)
+    }
+
+    /// The lifecycle that a job names.
+    fn registered(
+        &self,
+        job: JobId,
+        name: &LifecycleName,
+        revision: u32,
+    ) -> Result<&Arc<Lifecycle>> {
+        self.lifecycles.get(name, revision).ok_or_else(|| {
+            let why = format!("lifecycle {name} revision {revision} is not registered");
+            Error::new(ErrorKind::Corrupt, "lifecycle", why).damaging(job)
         })
     }
 
