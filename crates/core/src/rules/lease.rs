@@ -1,5 +1,6 @@
 //! Owns what happens to leases besides their end by a verdict: the claim, the renewal, the reclaim.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::Work;
@@ -38,8 +39,15 @@ impl ClaimRequest {
 }
 
 /// The total claim order: larger priority first, then `run_at`, then id.
-pub fn claim_order(row: &JobRow) -> (std::cmp::Reverse<i16>, Timestamp, JobId) {
-    (std::cmp::Reverse(row.priority), row.run_at, row.id)
+pub fn claim_order(row: &JobRow) -> ClaimOrder {
+    order_of(row.priority, row.run_at, row.id)
+}
+
+/// A job's place in the claim order.
+pub type ClaimOrder = (Reverse<i16>, Timestamp, JobId);
+
+pub(super) fn order_of(priority: i16, run_at: Timestamp, id: JobId) -> ClaimOrder {
+    (Reverse(priority), run_at, id)
 }
 
 impl Work {

@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub use changes::Changes;
 pub use enqueue::EnqueueWants;
 pub use known::{Ids, Known, KnownEvent, KnownJob, KnownKey, KnownRun, KnownSubject, Lifecycles};
-pub use lease::{claim_order, queues_once, room};
+pub use lease::{ClaimOrder, claim_order, queues_once, room};
 pub use settle::SettleWants;
 pub use taken::Taken;
 pub use turns::{Ask, Stretch, Turns, Waiting, in_turn, stretches};

@@ -1,8 +1,7 @@
 //! Owns what a claim is told of a job that was taken for it. Refuses to know how it was taken.
 
-use std::cmp::Reverse;
-
 use super::Work;
+use super::lease::{ClaimOrder, order_of};
 use crate::claim::{Claim, ClaimedJob};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fence::{ClaimVersion, Fence};
@@ -41,9 +40,9 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Its place in the claim order, which is that of [`claim_order`](super::claim_order).
-    pub fn order(&self) -> (Reverse<i16>, Timestamp, JobId) {
-        (Reverse(self.priority), self.run_at, self.id)
+    /// Its place in the claim order.
+    pub fn order(&self) -> ClaimOrder {
+        order_of(self.priority, self.run_at, self.id)
     }
 }
 
