@@ -58,6 +58,8 @@ mod connect;
 pub mod credentials;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(any(feature = "http", feature = "vault"))]
+mod key_age;
 mod lane;
 pub mod maintenance;
 #[cfg(feature = "metrics")]

@@ -19,8 +19,6 @@ use subtle::ConstantTimeEq;
 const NAMESPACE: &str = "http.api_keys";
 /// How every key begins, so that scanners for leaked secrets find it.
 const PREFIX: &str = "lhk";
-/// How old a key may be before it ought to be replaced.
-const AGE_MAX: Duration = Duration::from_secs(90 * 24 * 3_600);
 const ID_BYTES: usize = 8;
 const SECRET_BYTES: usize = 32;
 
@@ -75,7 +73,7 @@ impl ApiKeyInfo {
     /// Whether it is older than 90 days, and ought to be replaced.
     #[must_use]
     pub fn is_overdue(&self) -> bool {
-        self.age > AGE_MAX
+        crate::key_age::is_overdue(self.age)
     }
 }
 
@@ -235,7 +233,7 @@ mod tests {
         let keys = ApiKeys::of(store.clone());
         let (acme, ann) = (Scope::new("acme").unwrap(), Actor::new("ann").unwrap());
         let old = keys.issue(&acme, None, ann.clone()).await.unwrap().id;
-        store.clock().unwrap().advance(AGE_MAX);
+        store.clock().unwrap().advance(Duration::from_secs(90 * 24 * 3_600));
         assert!(!keys.list(None).await.unwrap().keys[0].is_overdue(), "exactly at the limit");
         store.clock().unwrap().advance(Duration::from_secs(1));
         let new = keys.issue(&acme, None, ann).await.unwrap().id;

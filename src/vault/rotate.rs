@@ -3,10 +3,11 @@
 //! under one key or the other, and the next run goes on.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use leasehold_core::{
-    Actor, AuditEntry, Document, ErrorKind, Expected, Json, ListDocuments, Namespace, PutDocument,
-    RecordId, RecordKey, Store,
+    Actor, AuditEntry, Document, DocumentPage, ErrorKind, Expected, Json, ListDocuments, Namespace,
+    PutDocument, RecordId, RecordKey, Store,
 };
 
 use super::error::VaultError;
@@ -39,8 +40,19 @@ pub struct KeyUse {
     pub kek: Option<KekId>,
     /// How many secrets need it.
     pub secrets: u64,
+    /// How long its oldest secret has been under it; the key itself is no younger. Zero where no secret needs
+    /// it.
+    pub age: Duration,
     /// Whether it is retired, or about to be.
     pub retired: bool,
+}
+
+impl KeyUse {
+    /// Whether it has been in use for more than 90 days, and ought to be replaced.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        crate::key_age::is_overdue(self.age)
+    }
 }
 
 /// Lists the keys that a store's secrets name, and the retired ones; needs no key itself.
@@ -48,43 +60,49 @@ pub struct KeyUse {
 /// # Errors
 /// Those of the store.
 pub async fn key_uses(store: &dyn Store) -> Result<Vec<KeyUse>, VaultError> {
-    let mut uses: BTreeMap<Option<KekId>, (u64, bool)> = BTreeMap::new();
+    let mut uses: BTreeMap<Option<KekId>, KeyUse> = BTreeMap::new();
+    let fresh = |kek: &Option<KekId>| KeyUse {
+        kek: kek.clone(),
+        secrets: 0,
+        age: Duration::ZERO,
+        retired: false,
+    };
     let mut after = None;
     loop {
-        let (documents, next) = page_of(store, SECRETS, after).await?;
-        for document in documents {
+        let page = page_of(store, SECRETS, after).await?;
+        for document in page.items {
             let kek = Stored::read(&document).and_then(|stored| stored.sealed.kek()).ok();
-            uses.entry(kek).or_default().0 += 1;
+            let one = uses.entry(kek.clone()).or_insert_with(|| fresh(&kek));
+            one.secrets += 1;
+            one.age = one.age.max(page.now.since(document.updated_at));
         }
-        after = next;
+        after = page.next;
         if after.is_none() {
             break;
         }
     }
     loop {
-        let (documents, next) = page_of(store, KEYS, after).await?;
-        for document in documents {
-            let kek = KekId::new(document.id.key.as_str())?;
-            uses.entry(Some(kek)).or_default().1 = true;
+        let page = page_of(store, KEYS, after).await?;
+        for document in page.items {
+            let kek = Some(KekId::new(document.id.key.as_str())?);
+            uses.entry(kek.clone()).or_insert_with(|| fresh(&kek)).retired = true;
         }
-        after = next;
+        after = page.next;
         if after.is_none() {
             break;
         }
     }
-    let one = |(kek, (secrets, retired))| KeyUse { kek, secrets, retired };
-    Ok(uses.into_iter().map(one).collect())
+    Ok(uses.into_values().collect())
 }
 
 async fn page_of(
     store: &dyn Store,
     namespace: &str,
     after: Option<RecordKey>,
-) -> Result<(Vec<Document>, Option<RecordKey>), VaultError> {
+) -> Result<DocumentPage, VaultError> {
     let mut list = ListDocuments::new(Namespace::new(namespace)?).limit(PAGE);
     list.after = after;
-    let page = store.records().list(list).await?;
-    Ok((page.items, page.next))
+    Ok(store.records().list(list).await?)
 }
 
 impl Vault {
@@ -97,10 +115,10 @@ impl Vault {
         let (mut done, mut after) = (Rewrapped::default(), None);
         loop {
             let page = self.page(after).await?;
-            for document in page.0 {
+            for document in page.items {
                 self.rewrap_one(document, &mut done).await?;
             }
-            match page.1 {
+            match page.next {
                 None => return Ok(done),
                 next => after = next,
             }
@@ -192,8 +210,8 @@ impl Vault {
             let needs = |document: &Document| {
                 Stored::read(document).is_ok_and(|it| it.sealed.kek().is_ok_and(|it| it == *kek))
             };
-            count += page.0.iter().filter(|document| needs(document)).count() as u64;
-            match page.1 {
+            count += page.items.iter().filter(|document| needs(document)).count() as u64;
+            match page.next {
                 None => return Ok(count),
                 next => after = next,
             }
@@ -208,10 +226,56 @@ impl Vault {
         }
     }
 
-    async fn page(
-        &self,
-        after: Option<RecordKey>,
-    ) -> Result<(Vec<Document>, Option<RecordKey>), VaultError> {
+    async fn page(&self, after: Option<RecordKey>) -> Result<DocumentPage, VaultError> {
         page_of(&*self.store, SECRETS, after).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use leasehold_core::Timestamp;
+    use leasehold_core::lab::LabStore;
+    use leasehold_core::memory::MemoryStore;
+
+    use super::super::{Binding, KeyRing, Places};
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+    /// Its oldest secret tells a key's age; what is wrapped anew or retired needs it no more.
+    ///
+    /// Proves: SEC-2
+    #[tokio::test]
+    async fn a_key_is_overdue_after_ninety_days_of_use() {
+        let store = Arc::new(MemoryStore::lab(Timestamp::MIN));
+        let (old, new) = (KekId::new("old").unwrap(), KekId::new("new").unwrap());
+        let both = |first: (&KekId, u8), other: (&KekId, u8)| {
+            let ring = KeyRing::new(first.0.clone(), [first.1; 32]).unwrap();
+            let ring = ring.and(other.0.clone(), [other.1; 32]).unwrap();
+            Vault::new(store.clone(), Arc::new(ring))
+        };
+        let (early, late) = (both((&old, 1), (&new, 2)), both((&new, 2), (&old, 1)));
+        let put = async |vault: &Vault, job: &str| {
+            vault.put(&Binding::new(job, "field", 1), b"x", Places::new()).await.unwrap();
+        };
+        let told = async || {
+            let uses = key_uses(&*store).await.unwrap().into_iter();
+            uses.map(|it| (it.kek.clone().unwrap(), it.secrets, it.age, it.is_overdue()))
+                .collect::<Vec<_>>()
+        };
+        put(&early, "a").await;
+        store.clock().unwrap().advance(90 * DAY);
+        put(&early, "b").await;
+        assert_eq!(told().await, [(old.clone(), 2, 90 * DAY, false)], "exactly at the limit");
+        store.clock().unwrap().advance(DAY);
+        put(&late, "c").await;
+        let both = [(new.clone(), 1, Duration::ZERO, false), (old.clone(), 2, 91 * DAY, true)];
+        assert_eq!(told().await, both);
+        assert_eq!(late.rewrap().await.unwrap().rewrapped, 2);
+        late.retire(&old, Actor::new("ann").unwrap()).await.unwrap();
+        let none = Duration::ZERO;
+        assert_eq!(told().await, [(new, 3, none, false), (old, 0, none, false)]);
     }
 }

@@ -15,7 +15,7 @@ use super::answer::Answer;
 /// What is done with keys.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Lists the vault's keys with how many secrets need each, and the API keys.
+    /// Lists the vault's keys with how many secrets need each, and the API keys; which are overdue.
     List,
     /// Wraps every secret anew by the active key; may be stopped and run again.
     Rotate(Ring),
@@ -63,7 +63,8 @@ pub struct Ring {
     active: Option<String>,
 }
 
-const WRAPPING: &[&str] = &["key", "secrets", "retired"];
+const DAY_SECONDS: u64 = 24 * 3_600;
+const WRAPPING: &[&str] = &["key", "secrets", "days_in_use", "overdue", "retired"];
 const API: &[&str] = &["id", "requester", "kinds", "issued_at", "overdue"];
 
 /// Does it.
@@ -94,7 +95,13 @@ pub(super) async fn act(store: &Arc<dyn Store>, action: Action, actor: Actor) ->
 async fn list(store: &Arc<dyn Store>) -> Result<Answer> {
     let keys = vault::key_uses(&**store).await.map_err(refused)?;
     let wrapping = keys.iter().map(|key| {
-        vec![json!(key.kek.as_ref().map(KekId::as_str)), json!(key.secrets), json!(key.retired)]
+        vec![
+            json!(key.kek.as_ref().map(KekId::as_str)),
+            json!(key.secrets),
+            json!(key.age.as_secs() / DAY_SECONDS),
+            json!(key.is_overdue()),
+            json!(key.retired),
+        ]
     });
     let wrapping = Answer::Rows { columns: WRAPPING, rows: wrapping.collect(), next: None };
     let (mut rows, mut after) = (Vec::new(), None);

@@ -152,6 +152,8 @@ pub(crate) fn keys_are_listed_rotated_and_retired(desk: &Desk) -> Result<(), Fai
     let listed = desk.json(&["keys", "list"])?;
     same("key", at(&listed, "/vault/rows/0/key"), "old")?;
     same("secrets", at(&listed, "/vault/rows/0/secrets"), 3)?;
+    same("age", at(&listed, "/vault/rows/0/days_in_use"), 0)?;
+    same("overdue", at(&listed, "/vault/rows/0/overdue"), false)?;
     let keys = "new:CAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg=,old:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
     let with_ring = |arguments: &[&str]| -> Result<Output, Failed> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
