@@ -24,6 +24,7 @@ mod tree;
 use std::collections::BTreeSet;
 use std::fs;
 
+use leasehold::sanitize::{Redaction, redactions};
 use proofs::{CONTRACT, by_id, cells, is_id, rows, ticked};
 use tree::{File, files, read, root, take_apart};
 
@@ -65,6 +66,14 @@ const CLOCK_HOMES: [(&str, &[&str], &str); 4] = [
     ("src/worker/", &[STEADY], "a lease counts down on the worker's own steady clock"),
     ("src/relay/", &[STEADY], "as the worker's"),
     ("crates/cli/src/bench", &[STEADY], "a bench measures"),
+];
+
+/// Where made-up secrets stand, and what for.
+const SECRET_SAMPLES: [(&str, &str); 4] = [
+    ("crates/core/src/sanitize/", "what is masked"),
+    ("crates/conformance/src/scenarios/content.rs", "what is masked in stored rows"),
+    ("tests/vault/known.json", "known answers"),
+    ("tests/webhook/", "known answers"),
 ];
 
 fn none(problems: &[String], rule: &str) {
@@ -182,6 +191,29 @@ fn no_file_holds_the_marks_of_a_merge() {
         let hits = file.text.lines().filter(marked);
         hits.map(|line| format!("{}: {line}", file.path)).collect()
     });
+}
+
+/// Proves: SEC-2
+#[test]
+fn no_secret_stands_in_source_or_defaults() {
+    let secrets = |file: &File| -> Vec<String> {
+        let is_secret = |it: &Redaction| match it.kind() {
+            "pem" => file.text[it.span()].contains(concat!("PRIVATE", " KEY")),
+            kind => ["api_key", "jwt"].contains(&kind),
+        };
+        let found = redactions(&file.text).into_iter().filter(is_secret);
+        found.map(|it| format!("{}: {}", file.path, it.kind())).collect()
+    };
+    let is_sample =
+        |file: &File| SECRET_SAMPLES.iter().any(|(place, _)| file.path.starts_with(place));
+    check("a secret comes from the environment or a file", |file| {
+        if is_sample(file) { vec![] } else { secrets(file) }
+    });
+    let all = files();
+    for (place, why) in SECRET_SAMPLES {
+        let mut there = all.iter().filter(|file| file.path.starts_with(place));
+        assert!(there.any(|file| !secrets(file).is_empty()), "{place} has none any more: {why}");
+    }
 }
 
 #[test]
