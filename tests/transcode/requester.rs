@@ -14,6 +14,7 @@ use leasehold::{
 };
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::bucket::{BUCKET, Bucket};
 use crate::server::{Act, Seen, Server};
@@ -75,14 +76,14 @@ pub(crate) fn assert_flac(file: &std::path::Path) {
 pub(crate) struct Requester {
     gives: Arc<Mutex<Vec<Act>>>,
     asked: Arc<Mutex<u32>>,
-    events: Arc<Mutex<Vec<(String, Value)>>>,
+    events: watch::Sender<Vec<(String, Value)>>,
 }
 
 impl Requester {
     /// Answers refreshes one after the other; the last answer again and again.
     pub(crate) fn giving(gives: Vec<Act>) -> Self {
         let gives = Arc::new(Mutex::new(gives));
-        Self { gives, asked: Arc::default(), events: Arc::default() }
+        Self { gives, asked: Arc::default(), events: watch::Sender::default() }
     }
 
     pub(crate) async fn serve(&self) -> Server {
@@ -100,10 +101,13 @@ impl Requester {
             return if gives.len() > 1 { gives.remove(0) } else { gives[0].clone() };
         }
         let event = serde_json::from_slice(&seen.body).expect("JSON");
-        let mut events = self.events.lock().expect("no panic under this lock");
-        if !events.iter().any(|(id, _)| id == verified.event_id()) {
-            events.push((verified.event_id().to_owned(), event));
-        }
+        self.events.send_if_modified(|events| {
+            let is_new = events.iter().all(|(id, _)| id != verified.event_id());
+            if is_new {
+                events.push((verified.event_id().to_owned(), event));
+            }
+            is_new
+        });
         Act::status(204)
     }
 
@@ -113,12 +117,29 @@ impl Requester {
 
     /// What was told of a job, in its order.
     pub(crate) fn told(&self, job: JobId) -> Vec<Value> {
-        let events = self.events.lock().expect("no panic under this lock");
+        let events = self.events.borrow();
         let of = |event: &Value| event["job_id"] == job.to_string();
         let mut told: Vec<Value> =
             events.iter().map(|(_, event)| event.clone()).filter(of).collect();
         told.sort_by_key(|event| event["seq"].as_i64());
         told
+    }
+
+    /// Waits until what was told is as it should be.
+    pub(crate) async fn until(&self, is_so: impl Fn(&Self) -> bool) -> Result<(), Failed> {
+        let mut events = self.events.subscribe();
+        let wait = async {
+            while !is_so(self) {
+                events.changed().await?;
+            }
+            Ok::<_, Failed>(())
+        };
+        tokio::time::timeout(PATIENCE, wait).await?
+    }
+
+    /// Whether a job's success was told.
+    pub(crate) fn is_done(&self, job: JobId) -> bool {
+        self.told(job).last().is_some_and(|event| event["to"] == "succeeded")
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{CancellationToken, Maintenance, State, StoreExt};
+use leasehold::{CancellationToken, Maintenance, State, Store, StoreExt};
 use libtest_mimic::Failed;
+use tokio::sync::watch;
 
 use crate::bucket::Bucket;
 use crate::crew;
@@ -14,6 +15,7 @@ use crate::engine::Engine;
 use crate::requester::{
     PATIENCE, Requester, assert_flac, credentials, in_bucket, order, settings_of, wav,
 };
+use crate::server::Server;
 use crate::service::work;
 
 const CHILD: &str = "LEASEHOLD_TRANSCODE_CHILD";
@@ -42,6 +44,25 @@ pub(crate) fn play_role() -> Option<ExitCode> {
     Some(ExitCode::SUCCESS)
 }
 
+/// What both stories begin with.
+struct Stage {
+    store: Arc<dyn Store>,
+    bucket: Bucket,
+    requester: Requester,
+    server: Server,
+}
+
+impl Stage {
+    async fn set(engine: &Engine) -> Result<Self, Failed> {
+        let (store, bucket) = (engine.open().await?, Bucket::open().await);
+        wav(&bucket.file("in.wav"));
+        bucket.admit("key", "secret", u32::MAX);
+        let requester = Requester::giving(vec![credentials("key", "secret")]);
+        let server = requester.serve().await;
+        Ok(Self { store, bucket, requester, server })
+    }
+}
+
 /// What starts a worker process on a store.
 fn worker_process(folder: &Path, engine: &Engine) -> std::io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
@@ -57,12 +78,7 @@ pub(crate) fn two_worker_processes_transcode_and_tell_all_of_it_though_one_is_ki
     engine: &Engine,
 ) -> Result<(), Failed> {
     crate::runtime().block_on(async {
-        let store = engine.open().await?;
-        let bucket = Bucket::open().await;
-        wav(&bucket.file("in.wav"));
-        bucket.admit("key", "secret", u32::MAX);
-        let requester = Requester::giving(vec![credentials("key", "secret")]);
-        let server = requester.serve().await;
+        let Stage { store, bucket, requester, server } = Stage::set(engine).await?;
         let mut ids = Vec::new();
         for n in 0..6 {
             let to = in_bucket(&bucket, &format!("out {n}.flac"));
@@ -71,31 +87,15 @@ pub(crate) fn two_worker_processes_transcode_and_tell_all_of_it_though_one_is_ki
         }
         let start = || worker_process(bucket.folder(), engine)?.spawn();
         let (mut killed, mut other) = (start()?, start()?);
-        let until = |least: usize| {
-            let (requester, ids) = (requester.clone(), ids.clone());
-            async move {
-                let mut look = tokio::time::interval(Duration::from_millis(5));
-                loop {
-                    look.tick().await;
-                    let told = ids.iter().filter(|id| {
-                        requester.told(**id).last().is_some_and(|event| event["to"] == "succeeded")
-                    });
-                    let begun = ids.iter().filter(|id| !requester.told(**id).is_empty()).count();
-                    if told.count() >= least && begun > 0 {
-                        return;
-                    }
-                }
-            }
-        };
         // As soon as anything is told of, a job is in hand or just over.
-        tokio::time::timeout(PATIENCE, until(0)).await?;
+        requester.until(|it| ids.iter().any(|id| !it.told(*id).is_empty())).await?;
         killed.kill()?;
         killed.wait()?;
         let stop = CancellationToken::new();
         let upkeep = Maintenance::new(store.clone()).every(Duration::from_millis(200));
         let all = async {
             let _ends_the_upkeep = stop.clone().drop_guard();
-            tokio::time::timeout(PATIENCE, until(ids.len())).await
+            requester.until(|it| ids.iter().all(|id| it.is_done(*id))).await
         };
         let ((), all) = tokio::join!(upkeep.run(&stop), all);
         all?;
@@ -121,52 +121,41 @@ pub(crate) fn worker_processes_that_are_killed_are_started_again(
     engine: &Engine,
 ) -> Result<(), Failed> {
     crate::runtime().block_on(async {
-        let store = engine.open().await?;
-        let bucket = Bucket::open().await;
-        wav(&bucket.file("in.wav"));
-        bucket.admit("key", "secret", u32::MAX);
-        let requester = Requester::giving(vec![credentials("key", "secret")]);
-        let server = requester.serve().await;
-        let started = Mutex::new(Vec::new());
-        let pids = || started.lock().expect("no panic under this lock").clone();
+        let Stage { store, bucket, requester, server } = Stage::set(engine).await?;
+        let started = watch::Sender::new(Vec::new());
         let start = || {
             let mut command =
                 tokio::process::Command::from(worker_process(bucket.folder(), engine)?);
             command.env(IN_CREW, "1").stdin(Stdio::piped()).kill_on_drop(true);
             let child = command.spawn()?;
-            started.lock().expect("no panic under this lock").extend(child.id());
+            started.send_modify(|started| started.extend(child.id()));
             Ok(child)
         };
         let stop = CancellationToken::new();
         let story = async {
             let _ends_the_crew = stop.clone().drop_guard();
-            until(|| pids().len() == 2).await?;
-            for pid in pids() {
+            for pid in so_many(&started, 2).await? {
                 let killed = Command::new("kill").args(["-9", &pid.to_string()]).status()?;
                 assert!(killed.success(), "{pid}");
             }
-            until(|| pids().len() == 4).await?;
+            so_many(&started, 4).await?;
             let to = in_bucket(&bucket, "out.flac");
             let job = order(&server, &in_bucket(&bucket, "in.wav"), &to)?;
             let id = store.enqueue_one(job).await?.job();
-            let is_told =
-                || requester.told(id).last().is_some_and(|event| event["to"] == "succeeded");
-            until(is_told).await?;
+            requester.until(|it| it.is_done(id)).await?;
             assert_flac(&bucket.file("out.flac"));
             Ok::<_, Failed>(())
         };
         let ((), story) = tokio::join!(crew::keep(2, start, &stop), story);
         story?;
-        assert_eq!(pids().len(), 4, "those that were told to end are not started again");
+        assert_eq!(started.borrow().len(), 4, "those that were told to end are not started again");
         Ok(())
     })
 }
 
-async fn until(is_so: impl Fn() -> bool) -> Result<(), Failed> {
-    let wait = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    Ok(tokio::time::timeout(PATIENCE, wait).await?)
+/// Waits for so many processes; who they are.
+async fn so_many(started: &watch::Sender<Vec<u32>>, number: usize) -> Result<Vec<u32>, Failed> {
+    let mut started = started.subscribe();
+    let found = tokio::time::timeout(PATIENCE, started.wait_for(|it| it.len() == number)).await??;
+    Ok(found.clone())
 }

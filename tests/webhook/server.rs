@@ -1,11 +1,12 @@
 //! Owns an HTTP server that behaves as a test tells it, well or badly. Knows no webhooks.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
@@ -54,7 +55,7 @@ type Behaviour = Arc<dyn Fn(&Seen) -> Act + Send + Sync>;
 /// A server on this machine; it ends when dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: watch::Sender<Vec<Seen>>,
     task: JoinHandle<()>,
 }
 
@@ -77,7 +78,7 @@ impl Server {
     pub(crate) async fn start_with(tls: Option<TlsAcceptor>, act: Behaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let seen = Arc::new(Mutex::new(Vec::new()));
+        let seen = watch::Sender::new(Vec::new());
         let all = seen.clone();
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -101,18 +102,24 @@ impl Server {
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().expect("no panic under this lock").clone()
+        self.seen.borrow().clone()
+    }
+
+    /// Waits for the first request.
+    pub(crate) async fn until_asked(&self) {
+        let asked = self.seen.subscribe().wait_for(|seen| !seen.is_empty()).await.is_ok();
+        assert!(asked, "the server keeps the sender");
     }
 }
 
 async fn serve(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     act: Behaviour,
-    all: Arc<Mutex<Vec<Seen>>>,
+    all: watch::Sender<Vec<Seen>>,
 ) -> Option<()> {
     let seen = read(&mut stream).await?;
     let act = act(&seen);
-    all.lock().expect("no panic under this lock").push(seen);
+    all.send_modify(|all| all.push(seen));
     let head = |status: u16, lines: &str, length: usize| {
         format!(
             "HTTP/1.1 {status} X\r\n{lines}content-length: {length}\r\nconnection: close\r\n\r\n"

@@ -34,6 +34,8 @@ mod races;
 mod record_plans;
 #[path = "server/statements.rs"]
 mod statements;
+#[path = "server/together.rs"]
+mod together;
 #[path = "server/wakes.rs"]
 mod wakes;
 
@@ -94,8 +96,6 @@ const STORIES: &[(&str, Story)] = &stories![
     quick::each_fence_answers_for_itself,
     quick::each_way_is_one_statement,
     races::crossed_locks_end_in_an_answer,
-    races::enqueues_at_once_share_transactions_and_no_fate,
-    races::an_open_transaction_holds_up_only_who_waits_for_it,
     races::heartbeat_passes_waiting_settlements,
     races::key_taken_meanwhile_is_the_same_job,
     races::id_taken_meanwhile_is_the_same_job,
@@ -108,6 +108,8 @@ const STORIES: &[(&str, Story)] = &stories![
     races::stale_snapshot_asks_for_a_restart,
     races::twin_between_two_looks_is_seen_whole,
     record_plans::records_and_reruns_walk_their_index,
+    together::an_open_transaction_holds_up_only_who_waits_for_it,
+    together::enqueues_at_once_share_transactions_and_no_fate,
     wakes::enqueue_wakes_another_process,
     wakes::killed_listener_listens_again,
     wakes::lost_connection_comes_back,

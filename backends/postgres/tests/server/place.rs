@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use leasehold_core::lab::{LabStore, ManualClock};
 use leasehold_core::{
-    Claim, ClaimRequest, JobKind, Json, NewJob, QueueName, Store, Timestamp, WorkerId,
+    Claim, ClaimRequest, IdempotencyKey, JobKind, Json, NewJob, QueueName, Store, Timestamp,
+    WorkerId,
 };
 use leasehold_postgres::PostgresStore;
 use leasehold_postgres::tokio_postgres::{Client, NoTls};
@@ -55,6 +56,10 @@ impl Place {
         tokio::spawn(connection);
         client
     }
+}
+
+pub(crate) fn key() -> IdempotencyKey {
+    IdempotencyKey::new("order-7").expect("a key")
 }
 
 pub(crate) fn queue(name: &str) -> QueueName {

@@ -6,17 +6,13 @@ use std::time::Duration;
 
 use leasehold_core::failpoint::Session;
 use leasehold_core::{
-    Admission, Admitted, Control, Enqueued, ErrorKind, IdempotencyKey, Json, LeaseLength,
-    LostReason, Once, Progress, QueueSettings, RenewRequest, Renewal, RequestHash, Scope,
-    Settlement, Store, StoreExt, Verdict,
+    Admission, Admitted, Control, ErrorKind, IdempotencyKey, Json, LeaseLength, LostReason, Once,
+    Progress, QueueSettings, RenewRequest, Renewal, RequestHash, Scope, Settlement, Store,
+    StoreExt, Verdict,
 };
 use leasehold_postgres::tokio_postgres::IsolationLevel;
 
-use crate::place::{Place, fill, job, queue, request, soon, take, until_blocked};
-
-fn key() -> IdempotencyKey {
-    IdempotencyKey::new("order-7").expect("a key")
-}
+use crate::place::{Place, fill, job, key, queue, request, soon, take, until_blocked};
 
 /// Proves: WQ-5
 pub(crate) async fn renewal_passes_over_locked_rows(place: Place) {
@@ -290,93 +286,6 @@ pub(crate) async fn records_have_one_winner(place: Place) {
     let other = leasehold_postgres::open(&place.url("")).await.expect("a second store");
     let contest = leasehold_conformance::contest::run(&[one, Arc::new(other)]).await;
     contest.expect("only foreseen answers");
-}
-
-/// Proves: WQ-1, WQ-2
-pub(crate) async fn enqueues_at_once_share_transactions_and_no_fate(place: Place) {
-    let store = place.store().await;
-    let same = job(7).key(key());
-    let mut calls = Vec::new();
-    for number in 0..300_usize {
-        let store = store.clone();
-        let jobs = match number % 30 {
-            // A key that another has with another payload, a bad job, and the same call over and over.
-            1 => vec![job(number).key(key())],
-            2 => vec![job(number).max_attempts(0)],
-            3 => vec![same.clone()],
-            4 => vec![job(number), job(number)],
-            _ => vec![job(number)],
-        };
-        calls.push(tokio::spawn(async move { (number, store.enqueue(jobs).await) }));
-    }
-    let (mut new, mut same_new) = (0, 0);
-    for call in calls {
-        let (number, answer) = call.await.expect("no panic");
-        match number % 30 {
-            1 => drop(answer.expect("answered")[0].as_ref()),
-            2 => assert_eq!(
-                answer.map_or_else(|e| e.kind(), |_| ErrorKind::Busy),
-                ErrorKind::Invalid
-            ),
-            3 => {
-                let answers = answer.expect("answered");
-                same_new += answers[0].as_ref().map_or(0, |it| usize::from(it.is_new()));
-            }
-            wide => {
-                let answers = answer.expect("answered");
-                assert_eq!(answers.len(), if wide == 4 { 2 } else { 1 });
-                new += answers.iter().filter(|it| it.as_ref().is_ok_and(Enqueued::is_new)).count();
-            }
-        }
-    }
-    assert_eq!(new, 280, "all the ordinary jobs, two of some");
-    assert!(same_new <= 1, "{same_new} of one key");
-    let text =
-        format!("select count(*), count(distinct xmin::text) from \"{}\".jobs", place.schema);
-    let row = place.session().await.query_one(&text, &[]).await.expect("counted");
-    let (jobs, transactions): (i64, i64) = (row.get(0), row.get(1));
-    assert_eq!(jobs, 281, "and one of the key's");
-    assert!(transactions < jobs / 3, "{transactions} transactions for {jobs} jobs");
-}
-
-/// Proves: TX-2, WQ-3
-pub(crate) async fn an_open_transaction_holds_up_only_who_waits_for_it(place: Place) {
-    let store = place.store().await;
-    fill(&store, 1).await;
-    let keyed = || job(1).key(key());
-    let queued = || job(1).queue(queue("fresh"));
-    let mut other = place.session().await;
-    let watcher = place.session().await;
-    // A key and a queue that are not there yet for anybody else.
-    for (held, blocked) in [(keyed(), 5), (queued(), 3)] {
-        let tx = other.transaction().await.expect("begun");
-        store.join(&tx).enqueue(std::slice::from_ref(&held)).await.expect("asked")[0]
-            .as_ref()
-            .expect("new");
-        let waiting: Vec<_> = (0..5)
-            .map(|_| if held.key.is_some() { keyed() } else { queued() })
-            .map(|job| {
-                let store = store.clone();
-                tokio::spawn(async move { store.enqueue_one(job).await })
-            })
-            .collect();
-        until_blocked(&watcher, &place.schema, blocked).await;
-        let others = (0..20).map(|number| {
-            let store = store.clone();
-            async move { store.enqueue_one(job(number)).await }
-        });
-        for answer in soon("everybody else", futures_util::future::join_all(others)).await {
-            assert!(answer.expect("enqueued").is_new());
-        }
-        assert!(waiting.iter().all(|it| !it.is_finished()), "they still wait");
-        tx.rollback().await.expect("rolled back");
-        let mut new = 0;
-        for it in waiting {
-            let answer = soon("those who waited", it).await.expect("no panic").expect("enqueued");
-            new += usize::from(answer.is_new());
-        }
-        assert_eq!(new, if held.key.is_some() { 1 } else { 5 });
-    }
 }
 
 /// A repeat of a request whose twin is admitted between its two looks is told what the twin's own repeat is:
