@@ -57,8 +57,24 @@ impl Pending {
 #[derive(Debug)]
 pub(crate) struct Wakes {
     task: JoinHandle<()>,
-    /// Whether those of other processes are heard now.
-    hears: Arc<AtomicBool>,
+    hearing: Arc<Hearing>,
+}
+
+/// Whether wake-ups of other processes are heard now.
+#[derive(Debug, Default)]
+struct Hearing {
+    hears: AtomicBool,
+    /// Whether a first connection has come to listen, or has failed.
+    is_known: AtomicBool,
+}
+
+impl Hearing {
+    /// Notes what is now; whether it was heard before.
+    fn now(&self, hears: bool) -> bool {
+        let before = self.hears.swap(hears, Memory::Relaxed);
+        self.is_known.store(true, Memory::Relaxed);
+        before
+    }
 }
 
 impl Drop for Wakes {
@@ -72,7 +88,7 @@ struct Serving<'a> {
     target: &'a Target,
     pending: &'a Pending,
     hints: &'a Hints,
-    hears: &'a AtomicBool,
+    hearing: &'a Hearing,
     /// The number of the connection's server process, which its own wake-ups carry.
     own: AtomicI32,
 }
@@ -83,31 +99,32 @@ impl Wakes {
         let pending = Arc::new(Pending::default());
         let rung = Arc::clone(&pending);
         let hints = Hints::relaying(move |kind| rung.ring(kind));
-        let hears = Arc::new(AtomicBool::new(false));
-        let task = tokio::spawn(keep_on(target, pending, hints.clone(), Arc::clone(&hears)));
-        (Self { task, hears }, hints)
+        let hearing = Arc::new(Hearing::default());
+        let task = tokio::spawn(keep_on(target, pending, hints.clone(), Arc::clone(&hearing)));
+        (Self { task, hearing }, hints)
     }
 
-    /// Whether wake-ups of other processes are heard now.
-    pub(crate) fn hears(&self) -> bool {
-        self.hears.load(Memory::Relaxed)
+    /// Whether wake-ups of other processes are heard now; `None` while the first connection is on its way.
+    pub(crate) fn hears(&self) -> Option<bool> {
+        let is_known = self.hearing.is_known.load(Memory::Relaxed);
+        is_known.then(|| self.hearing.hears.load(Memory::Relaxed))
     }
 }
 
-async fn keep_on(target: Target, pending: Arc<Pending>, hints: Hints, hears: Arc<AtomicBool>) {
+async fn keep_on(target: Target, pending: Arc<Pending>, hints: Hints, hearing: Arc<Hearing>) {
     let (shortest, longest) = BACK_OFF;
     let mut pause = shortest;
     loop {
         let ended = match patient(target.connect()).await {
             Ok((client, messages)) => {
-                let (target, pending, hints, hears) = (&target, &*pending, &hints, &*hears);
+                let (target, pending, hints, hearing) = (&target, &*pending, &hints, &*hearing);
                 let own = AtomicI32::new(0);
-                let serving = Serving { target, pending, hints, hears, own };
+                let serving = Serving { target, pending, hints, hearing, own };
                 serving.until_the_end(&client, messages).await
             }
             Err(error) => Err(error),
         };
-        if hears.swap(false, Memory::Relaxed) {
+        if hearing.now(false) {
             pause = shortest;
         }
         if let Err(error) = ended {
@@ -151,7 +168,7 @@ impl Serving<'_> {
             let listen = format!("set synchronous_commit = off; listen \"{channel}\"");
             patient(db.batch("listen", &listen)).await?;
             self.own.store(process(&db).await?, Memory::Relaxed);
-            self.hears.store(true, Memory::Relaxed);
+            self.hearing.now(true);
         }
         // What came while nobody listened.
         KINDS.iter().for_each(|(kind, _)| self.hints.wake_local(*kind));
@@ -178,4 +195,28 @@ impl Serving<'_> {
 async fn process(db: &Db<'_>) -> Result<i32> {
     let number = db.row(sql!("notify_pid"), Params::new(), |row| Columns::of(row).raw());
     Ok(patient(number).await?.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::expect_used, reason = "a failed expectation is how a test fails")]
+
+    use super::*;
+
+    /// Whoever looks before the first connection is there is warned of nothing; once it has failed, he is.
+    ///
+    /// Proves: GLO-4
+    #[tokio::test]
+    async fn silence_is_told_once_it_is_known() {
+        let target = Target::parse("postgres://nobody@/none?host=/nowhere").expect("a URL");
+        let (wakes, _hints) = Wakes::start(target);
+        assert_eq!(wakes.hears(), None, "nothing has run yet");
+        let failed = async {
+            while wakes.hears().is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE * 2, failed).await.expect("it has failed by then");
+        assert_eq!(wakes.hears(), Some(false));
+    }
 }

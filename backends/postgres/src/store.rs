@@ -139,7 +139,7 @@ impl PostgresStore {
 
     /// Whether wake-ups of other processes are heard at this moment; asks nobody.
     pub fn hears_wake_ups(&self) -> bool {
-        self.0.wakes.hears()
+        self.0.wakes.hears() == Some(true)
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -342,9 +342,8 @@ impl Store for PostgresStore {
                 Err(failed) if failed.is_of_a_dead_connection() && dead < DEAD_MAX => {}
                 Err(failed) => return Err(named(failed.error, "stats")),
                 Ok(mut stats) => {
-                    if !self.0.target.behind_pooler {
-                        stats.tell_of_wake_ups(self.hears_wake_ups());
-                    }
+                    let heard = self.0.wakes.hears().filter(|_| !self.0.target.behind_pooler);
+                    heard.into_iter().for_each(|heard| stats.tell_of_wake_ups(heard));
                     return Ok(stats);
                 }
             }

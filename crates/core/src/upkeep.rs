@@ -28,7 +28,7 @@ pub struct Stats {
     /// What an operator should know, for people; empty when all is well.
     pub warnings: Vec<String>,
     /// Whether wake-ups of other processes are heard at this moment; `None` where nobody listens for
-    /// them. Without them pick-up takes up to one poll.
+    /// them, and while the first connection that does is on its way. Without them pick-up takes up to one poll.
     pub wake_ups_heard: Option<bool>,
 }
 

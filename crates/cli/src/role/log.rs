@@ -1,6 +1,7 @@
 //! Owns the log lines: one JSON object each on standard error, with ten keys and no others. That no other
 //! is written is the type of a line; the command's own lines are checked when they are compiled, and a field of
-//! another name that comes from elsewhere is refused, which the log says once. An error's text joins the message. Payloads never come here.
+//! another name that comes from elsewhere is refused, which the log says once. An error's text joins the
+//! message. Payloads never come here.
 
 #[cfg(test)]
 mod tests;
