@@ -225,6 +225,11 @@ mod tests {
         assert_eq!(plain.config.get_connect_timeout(), Some(&CONNECT_WAIT));
         let own = Target::parse("postgres://db/app?connect_timeout=3").expect("a URL");
         assert_eq!(own.config.get_connect_timeout(), Some(&Duration::from_secs(3)));
+        assert_eq!(own.config.get_tcp_user_timeout(), Some(&SILENCE_MAX));
+        let url = "postgres://db/app?keepalives_idle=7&tcp_user_timeout=9000";
+        let own = Target::parse(url).expect("a URL").config;
+        assert_eq!(own.get_keepalives_idle(), Duration::from_secs(7));
+        assert!(own.get_tcp_user_timeout().is_some_and(|wait| *wait != SILENCE_MAX));
     }
 
     /// Proves: GLO-4
@@ -254,6 +259,10 @@ mod tests {
         let error =
             Target::parse("postgres://db/app?sslmode=require&sslrootcert=/nowhere/ca%2epem");
         assert_eq!(error.expect_err("no file").kind(), ErrorKind::Unavailable);
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/open.rs");
+        let url = format!("postgres://db/app?sslmode=require&sslrootcert={source}");
+        let error = Target::parse(&url).expect_err("no certificate in it");
+        assert!(error.to_string().contains("holds no certificate"), "{error}");
         assert!(Target::parse("postgres://db/app?sslmode=disable").expect("off").tls.is_none());
     }
 }

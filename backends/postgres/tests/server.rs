@@ -4,6 +4,8 @@
 #![allow(clippy::expect_used, reason = "a failed expectation is how a test fails")]
 #![allow(clippy::panic, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
+#[path = "server/aside.rs"]
+mod aside;
 #[path = "server/book.rs"]
 mod book;
 #[path = "server/crowd.rs"]
@@ -56,6 +58,9 @@ macro_rules! stories {
 }
 
 const STORIES: &[(&str, Story)] = &stories![
+    aside::live_leases_of_others_are_left_alone,
+    aside::unreadable_events_end_and_hold_up_no_other,
+    aside::unreadable_jobs_rest_and_hold_up_no_other,
     enqueue_sql::equal_the_stores_own_enqueue,
     enqueue_sql::race_of_one_key_is_one_job,
     events::late_commits_are_delivered,
@@ -71,6 +76,7 @@ const STORIES: &[(&str, Story)] = &stories![
     loss::dead_connections_are_replaced,
     loss::failed_transaction_asks_for_a_restart,
     loss::lost_reply_to_a_commit_is_unknown,
+    loss::write_that_is_thrown_away_is_no_success,
     marks::held_snapshot_does_not_slow_claims,
     marks::job_behind_the_mark_keeps_its_turn,
     marks::no_claimable_row_lies_before_its_mark,
@@ -78,6 +84,7 @@ const STORIES: &[(&str, Story)] = &stories![
     marks::open_transaction_keeps_the_mark_down,
     marks::strangers_rows_are_found,
     opening::edited_migration_is_refused,
+    opening::missing_lifecycle_comes_back,
     opening::newer_schema_decides_who_may_read,
     opening::role_without_rights_is_told_what_it_needs,
     opening::schema_is_made_only_when_told,

@@ -95,7 +95,16 @@ async fn a_restored_copy_refuses_every_earlier_fence() {
 
     let again =
         restore(&folder.0.join("copy.db"), &folder.url("again.db"), Some(epoch), actor()).await;
-    assert!(again.unwrap() > epoch);
+    let again = again.unwrap();
+    assert!(again > epoch);
+
+    // A number below the copy's own lowers nothing.
+    let store = SqliteStore::open(&folder.url("again.db")).await.unwrap();
+    store.back_up(folder.0.join("later.db")).await.unwrap();
+    store.close().await;
+    let last =
+        restore(&folder.0.join("later.db"), &folder.url("last.db"), Some(old), actor()).await;
+    assert!(last.unwrap() > again);
 }
 
 /// Proves: TX-1, WQ-11

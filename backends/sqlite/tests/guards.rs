@@ -1,5 +1,6 @@
 //! Owns the check that statements which write what was looked at before refuse by themselves what is not so: the
-//! write lock keeps that from happening, and they are the second line behind it.
+//! write lock keeps that from happening, and they are the second line behind it; and what becomes of rows that
+//! cannot be read.
 
 #![allow(
     clippy::expect_used,
@@ -11,10 +12,11 @@ mod place;
 
 use std::time::Duration;
 
-use leasehold_core::lab::altered;
+use leasehold_conformance::sweep;
+use leasehold_core::lab::{LabStore, altered};
 use leasehold_core::{
-    ClaimRequest, IdempotencyKey, JobKind, Json, NewJob, QueueName, Result, Store, StoreExt,
-    WorkerId,
+    ClaimRequest, ErrorKind, EventClaimRequest, IdempotencyKey, JobKind, Json, NewEvent, NewJob,
+    OrderKey, Ordering, QueueName, Result, Store, StoreExt, Topic, WorkerId,
 };
 use leasehold_sqlite::rusqlite::types::Value;
 use leasehold_sqlite::rusqlite::{Connection, Params, params, params_from_iter};
@@ -119,4 +121,99 @@ async fn a_job_is_claimed_while_it_waits_and_ended_while_it_is_leased() {
     assert_eq!((take(), ground.states()), (0, vec![("leased".to_owned(), 1)]));
     assert_eq!(end(), 1);
     assert_eq!((end(), take(), ground.states()), (0, 0, vec![("succeeded".to_owned(), 1)]));
+}
+
+/// Who met a row may have waited: what another has claimed meanwhile is no longer his to put to rest, unless
+/// that lease has lapsed.
+///
+/// Proves: WQ-4
+#[tokio::test]
+async fn live_leases_of_others_are_left_alone() {
+    let ground = ground("guard-aside").await.expect("a store");
+    let asked = ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]);
+    let claim = ground.store.claim(asked).await.expect("claimed").remove(0).fence.claim();
+    let (other, own) = ([7_u8; 16], *claim.as_bytes());
+    let job =
+        |now: i64, claim| ground.write("set_aside", params![ground.job, now, claim, i64::MAX]);
+    assert_eq!((job(0, other), job(0, own)), (0, 1), "who met it puts it to rest");
+    ground.beside.execute("update leasehold_jobs set run_at = 0", []).expect("woken");
+    let asked = ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]);
+    assert_eq!(ground.store.claim(asked).await.expect("claimed").len(), 1);
+    assert_eq!((job(0, other), job(i64::MAX, other)), (0, 1), "its lease has lapsed");
+
+    let new = NewEvent::new(Topic::new("mail").expect("a topic"), Json::null());
+    let id = *new.id.as_bytes();
+    ground.store.publish(vec![new]).await.expect("published");
+    let asked = EventClaimRequest::new(WorkerId::new());
+    let claim = ground.store.claim_events(asked).await.expect("claimed").remove(0).fence.claim();
+    let event = |claim| ground.write("set_aside_event", params![id, 0, claim, "{}"]);
+    assert_eq!((event(other), event(*claim.as_bytes())), (0, 1));
+    assert_eq!(event(*claim.as_bytes()), 0, "it has ended");
+}
+
+/// A job and the oldest event of a key: those beside and behind them go on, and neither is met again.
+///
+/// Proves: GLO-1, WQ-3, TX-9
+#[tokio::test]
+async fn what_cannot_be_read_rests_and_holds_up_nothing_else() {
+    let ground = ground("guard-rest").await.expect("a store");
+    let (store, count) = (&ground.store, |rows: &str| -> i64 {
+        let text = format!("select count(*) from {rows}");
+        ground.beside.query_row(&text, [], |row| row.get(0)).expect("a count")
+    });
+    let damage = |text: &str, id: [u8; 16]| ground.beside.execute(text, [id]).expect("damaged");
+    damage("update leasehold_jobs set kind = '' where id = ?1", ground.job);
+    let _other =
+        store.enqueue_one(NewJob::new(JobKind::new("resize").expect("a kind"), Json::null())).await;
+    let jobs = || ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]).limit(9);
+    assert_eq!(store.claim(jobs()).await.expect("claimed").len(), 1);
+    assert_eq!(store.claim(jobs()).await.expect("claimed").len(), 0);
+    assert_eq!(count("leasehold_audit where action = 'job.set_aside'"), 1);
+
+    let new = || {
+        let key = OrderKey::new("a").expect("a key");
+        let topic = Topic::new("mail").expect("a topic");
+        NewEvent::new(topic, Json::null()).ordering(Ordering::Key(key))
+    };
+    let all = vec![new(), new()];
+    let (first, second) = (all[0].id, all[1].id);
+    store.publish(all).await.expect("published");
+    let text = "update leasehold_events set payload = '{\"broken' where id = ?1";
+    damage(text, *first.as_bytes());
+    let asked = || EventClaimRequest::new(WorkerId::new()).limit(9);
+    let claims = store.claim_events(asked()).await.expect("claimed");
+    assert_eq!(claims.iter().map(|it| it.fence.event()).collect::<Vec<_>>(), [second]);
+    let dead = "leasehold_events where state = 'dead_letter' and finished_at is not null";
+    assert_eq!((count(dead), store.claim_events(asked()).await.expect("claimed").len()), (1, 0));
+}
+
+/// Somebody's trigger throws away what a verb writes: the verb fails, and leaves nothing.
+///
+/// Proves: ERR-1, GLO-2
+#[tokio::test]
+async fn a_write_that_is_thrown_away_is_no_success() {
+    let jobs =
+        ["claim", "end", "end_two", "succeed", "retry", "fail", "release", "reclaim", "cancel"];
+    let of_jobs = jobs.map(|verb| (verb, "jobs"));
+    let others = [
+        ("claim_events", "events"),
+        ("succeed_parent", "waits"),
+        ("note_letter", "dead_letters"),
+        ("replay", "dead_letters"),
+    ];
+    for (verb, table) in of_jobs.into_iter().chain(others) {
+        let place = Place::new("guard-thrown");
+        let store = SqliteStore::lab(&place.url(), sweep::start()).await.expect("a store");
+        sweep::prepare(&store, verb).await.expect("prepared");
+        let before = store.dump().await.expect("dumped");
+        let beside = Connection::open(place.url()).expect("a connection");
+        let trigger = format!(
+            "create trigger away before update on leasehold_{table} begin select raise(ignore); end"
+        );
+        beside.execute_batch(&trigger).expect("a trigger");
+        let error = sweep::run(&store, verb).await.expect_err(verb);
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{verb}: {error}");
+        let left = before.difference(&store.dump().await.expect("dumped"));
+        assert!(left.is_empty(), "{verb} left {left}");
+    }
 }

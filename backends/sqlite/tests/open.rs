@@ -66,6 +66,19 @@ async fn an_edited_migration_is_refused() {
 
 /// Proves: GLO-4
 #[tokio::test(flavor = "multi_thread")]
+async fn a_shipped_lifecycle_that_is_missing_comes_back_and_a_changed_one_is_refused() {
+    let place = Place::new("lifecycles");
+    drop(open(&place.url()).await.expect("new"));
+    tamper(&place, "delete from leasehold_lifecycles where name = 'standard'");
+    let store = open(&place.url()).await.expect("made whole");
+    assert!(store.enqueue_one(job()).await.expect("its lifecycle is known").is_new());
+    store.close().await;
+    tamper(&place, "update leasehold_lifecycles set hash = zeroblob(32) where name = 'standard'");
+    assert!(open(&place.url()).await.is_err(), "one revision has one meaning");
+}
+
+/// Proves: GLO-4
+#[tokio::test(flavor = "multi_thread")]
 async fn a_newer_schema_is_read_on_as_far_as_it_allows() {
     let place = Place::new("newer");
     drop(open(&place.url()).await.expect("new"));

@@ -219,6 +219,34 @@ async fn a_foreign_commit_wakes_and_a_rollback_does_not() {
     assert_eq!(stored(&store).await, BTreeSet::from([id]));
 }
 
+/// Somebody's trigger ends the whole transaction: nothing of it is acknowledged, and what joins it later is told.
+///
+/// Proves: ERR-1, GLO-2
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_the_database_ends_is_no_success() {
+    let place = Place::new("ended");
+    let store = open(&place.url()).await.expect("new");
+    let mut conn = Connection::open(place.url()).expect("a connection");
+    store.prepare_connection(&conn).expect("fit");
+    let text = "create trigger ends before insert on leasehold_jobs when new.priority = 7 \
+                begin select raise(rollback, 'no'); end";
+    conn.execute_batch(text).expect("a trigger");
+    let poison = || job(1).priority(7);
+    let good = job(1);
+    let (one, other) = (store.clone(), store.clone());
+    let both = tokio::join!(one.enqueue_one(poison()), other.enqueue_one(good.clone()));
+    assert!(both.0.is_err() && both.1.is_ok(), "{both:?}");
+    assert!(store.enqueue_one(poison()).await.is_err());
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).expect("begun");
+    store.join(&tx).enqueue(&[job(1)]).expect("joined");
+    store.join(&tx).enqueue(&[poison()]).expect_err("ended");
+    let error = store.join(&tx).enqueue(&[job(1)]).expect_err("there is none any more");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("the transaction has ended"), "{error}");
+    drop(tx);
+    assert_eq!(stored(&store).await, BTreeSet::from([good.id]));
+}
+
 /// Proves: ERR-1
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deferred_transaction_with_a_stale_view_is_told_to_restart() {

@@ -9,8 +9,9 @@
 
 use leasehold_core::lifecycle::{Budget, BudgetScope, LifecycleBuilder, Place};
 use leasehold_core::{
-    Actor, AuditEntry, Error, ErrorKind, JobId, JobKind, Json, Lifecycle, LifecycleName, Limits,
-    NewJob, OnFailure, Result, StageName, State, Verb,
+    Actor, AuditEntry, Error, ErrorKind, JobId, JobKind, Json, LeaseLength, Lifecycle,
+    LifecycleName, Limits, NewEvent, NewJob, OnFailure, Result, StageName, State, Timestamp, Topic,
+    Verb,
 };
 
 fn stages(number: usize) -> Vec<StageName> {
@@ -98,6 +99,8 @@ fn a_job_that_breaks_a_limit_is_refused() {
     for (job, reason) in [
         (plain().max_attempts(0), "max_attempts is 0"),
         (plain().rerun(), "a rerun without a subject"),
+        (plain().traceparent("x".repeat(256)), "traceparent is not"),
+        (plain().traceparent("caf\u{e9}"), "traceparent is not"),
         (plain().subject("", 1), "the subject has 0 bytes"),
         (plain().subject("x".repeat(256), 1), "the subject has 256 bytes"),
         (plain().subject("a\u{7}b", 1), "without control characters"),
@@ -126,5 +129,51 @@ fn an_audit_entry_that_breaks_a_limit_is_refused() {
         (entry("look", "job 1").detail("a\0b"), "without U+0000"),
     ] {
         assert_refused(entry.check(), reason);
+    }
+}
+
+#[test]
+fn an_event_that_breaks_a_limit_is_refused() {
+    let plain = || NewEvent::new(Topic::new("mail").unwrap(), Json::null());
+    let mut limits = Limits::default();
+    limits.payload_bytes_max = 10;
+    assert!(plain().check(&limits).is_ok());
+    let mut long = plain();
+    long.payload = Json::of(&"x".repeat(9)).unwrap();
+    for (event, reason) in [
+        (long, "the payload has 11 bytes, at most 10"),
+        (plain().max_attempts(0), "max_attempts is 0"),
+        (plain().traceparent("x".repeat(256)), "traceparent is not"),
+        (plain().traceparent("a b"), "traceparent is not"),
+    ] {
+        assert_refused(event.check(&limits), reason);
+    }
+}
+
+#[test]
+fn times_and_leases_out_of_range_are_refused() {
+    for micros in [-1, Timestamp::MAX.as_micros() + 1] {
+        assert_refused(Timestamp::from_micros(micros), "outside the years 1970 to 9999");
+        assert!(Timestamp::from_micros(Timestamp::saturating(micros).as_micros()).is_ok());
+    }
+    for ms in [0, 999, 86_400_001, u64::MAX] {
+        assert_refused(LeaseLength::from_millis(ms), "lies outside 1,000 ms");
+    }
+    assert_eq!(LeaseLength::from_millis(1_000).unwrap(), LeaseLength::MIN);
+    assert_eq!(LeaseLength::from_millis(86_400_000).unwrap(), LeaseLength::MAX);
+}
+
+/// The leap years of four, of a hundred and of four hundred.
+#[test]
+fn times_are_shown_by_the_calendar() {
+    for (seconds, shown) in [
+        (0, "1970-01-01T00:00:00.000000Z"),
+        (951_782_399, "2000-02-28T23:59:59.000000Z"),
+        (951_782_400, "2000-02-29T00:00:00.000000Z"),
+        (1_709_164_800, "2024-02-29T00:00:00.000000Z"),
+        (4_107_542_400, "2100-03-01T00:00:00.000000Z"),
+        (253_402_300_799, "9999-12-31T23:59:59.000000Z"),
+    ] {
+        assert_eq!(Timestamp::saturating(seconds * 1_000_000).to_string(), shown);
     }
 }

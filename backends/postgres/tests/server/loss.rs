@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use leasehold_conformance::sweep;
+use leasehold_core::lab::LabStore;
 use leasehold_core::{ErrorKind, Settlement, Store, StoreExt, Verdict};
 use leasehold_postgres::open;
 use leasehold_postgres::tokio_postgres::Config;
@@ -79,6 +81,35 @@ pub(crate) async fn damaged_row_fails_its_own_item_only(place: Place) {
     let answers = store.settle(ends.collect()).await.expect("answered");
     assert_eq!(answers[0].as_ref().expect_err("damaged").kind(), ErrorKind::Corrupt);
     assert!(answers[1].is_ok(), "{answers:?}");
+}
+
+/// Somebody's trigger throws away what a verb writes: the verb fails, and leaves nothing.
+///
+/// Proves: ERR-1, GLO-2
+pub(crate) async fn write_that_is_thrown_away_is_no_success(place: Place) {
+    let jobs = ["end", "end_two", "succeed", "retry", "fail", "release", "reclaim", "cancel"];
+    let others = [
+        ("claim_events", "events"),
+        ("succeed_parent", "waits"),
+        ("note_letter", "dead_letters"),
+        ("replay", "dead_letters"),
+    ];
+    let session = place.session().await;
+    for (verb, table) in jobs.map(|verb| (verb, "jobs")).into_iter().chain(others) {
+        let (store, _clock) = place.manual().await;
+        sweep::prepare(&store, verb).await.expect("prepared");
+        let before = store.dump().await.expect("dumped");
+        let trigger = format!(
+            "create function \"{0}\".away() returns trigger language plpgsql as 'begin return null; end'; \
+             create trigger away before update on \"{0}\".{table} for each row execute function \"{0}\".away()",
+            place.schema
+        );
+        session.batch_execute(&trigger).await.expect("a trigger");
+        let error = sweep::run(&store, verb).await.expect_err(verb);
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{verb}: {error}");
+        let left = before.difference(&store.dump().await.expect("dumped"));
+        assert!(left.is_empty(), "{verb} left {left}");
+    }
 }
 
 /// Relays connections to the server's socket; while `cuts`, a COMMIT goes through and its connection

@@ -58,6 +58,16 @@ pub(crate) async fn edited_migration_is_refused(place: Place) {
 }
 
 /// Proves: MIG-1
+pub(crate) async fn missing_lifecycle_comes_back(place: Place) {
+    drop(open(&place.url("&migrate=auto")).await.expect("made"));
+    let session = place.session().await;
+    let lose = format!("delete from \"{}\".lifecycles where name = 'standard'", place.schema);
+    session.execute(&lose, &[]).await.expect("lost");
+    let store = open(&place.url("")).await.expect("made whole");
+    assert!(store.enqueue_one(job(1)).await.expect("its lifecycle is known").is_new());
+}
+
+/// Proves: MIG-1
 pub(crate) async fn newer_schema_decides_who_may_read(place: Place) {
     drop(open(&place.url("&migrate=auto")).await.expect("made"));
     let session = place.session().await;

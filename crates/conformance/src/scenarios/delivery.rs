@@ -17,7 +17,7 @@ group!("delivery": spent_budget_is_dead, lasting_failure_is_dead_at_once, retry_
     spent_lease_is_dead, repeat_writes_nothing, expired_changes_nothing, taken_over_changes_nothing,
     settled_changes_nothing, raised_epoch_changes_nothing, gone_changes_nothing,
     limit_out_of_range_is_refused, lost_reply_is_given_again, repeat_never_gives_a_lapsed_lease,
-    bug_raises_an_alert, failing_alert_raises_no_other);
+    repeat_is_the_same_relays_only,     bug_raises_an_alert, failing_alert_raises_no_other);
 
 async fn sent(lab: &Lab, attempts: u16) -> Result<leasehold_core::EventClaim> {
     lab.publish_one(event(1).max_attempts(attempts)).await?;
@@ -318,6 +318,21 @@ async fn repeat_never_gives_a_lapsed_lease(lab: &Lab) -> Result<()> {
     let again = lab.claim_events(asked.repeat()).await?.remove(0);
     assert!(again.fence.version() > first.fence.version());
     assert_eq!(again.attempt, 2);
+    Ok(())
+}
+
+/// The same call's id from another relay gets nothing that the first one holds.
+///
+/// Proves: TX-4, WQ-4
+async fn repeat_is_the_same_relays_only(lab: &Lab) -> Result<()> {
+    use leasehold_core::{EventClaimRequest, WorkerId};
+    lab.publish_one(event(1)).await?;
+    let asked = EventClaimRequest::new(WorkerId::new());
+    let first = lab.claim_events(asked.clone()).await?;
+    let mut theirs = EventClaimRequest::new(WorkerId::new());
+    theirs.claim = asked.claim;
+    assert_eq!((first.len(), lab.claim_events(theirs.repeat()).await?.len()), (1, 0));
+    assert_eq!(lab.claim_events(asked.repeat()).await?.len(), 1);
     Ok(())
 }
 

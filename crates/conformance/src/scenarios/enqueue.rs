@@ -8,7 +8,7 @@ use super::group;
 use crate::lab::{Lab, job, json, key};
 
 group!("enqueue": new_job_waits, same_id_is_the_same_job, same_key_same_request_is_the_same_job,
-    same_key_other_request_conflicts, invalid_item_leaves_nothing, delay_puts_the_first_claim_off);
+    same_key_other_request_conflicts, invalid_item_leaves_nothing, jobs_of_many_sorts_go_in_one_call, nothing_is_asked_of_an_empty_call, delay_puts_the_first_claim_off);
 
 /// A new job waits, due at once, with nothing spent.
 ///
@@ -67,6 +67,29 @@ async fn invalid_item_leaves_nothing(lab: &Lab) -> Result<()> {
     let before = lab.dump().await?;
     let error = lab.enqueue(vec![job(1), job(2).max_attempts(0)]).await.expect_err("invalid");
     assert_eq!(error.kind(), ErrorKind::Invalid);
+    lab.assert_unchanged(&before).await
+}
+
+/// A call may hold more sorts of jobs than a store writes in one statement each.
+///
+/// Proves: WQ-1
+async fn jobs_of_many_sorts_go_in_one_call(lab: &Lab) -> Result<()> {
+    let new: Vec<_> = (0..24).map(|number| job(1).priority(number)).collect();
+    let ids: Vec<_> = new.iter().rev().map(|job| job.id).collect();
+    for answer in lab.enqueue(new).await? {
+        assert!(answer?.is_new());
+    }
+    let order: Vec<_> = lab.take(30).await?.iter().map(|claim| claim.job.id).collect();
+    assert_eq!(order, ids);
+    Ok(())
+}
+
+/// A call without a job is answered and stores nothing.
+///
+/// Proves: WQ-1
+async fn nothing_is_asked_of_an_empty_call(lab: &Lab) -> Result<()> {
+    let before = lab.dump().await?;
+    assert_eq!(lab.enqueue(Vec::new()).await?.len(), 0);
     lab.assert_unchanged(&before).await
 }
 

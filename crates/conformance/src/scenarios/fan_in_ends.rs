@@ -16,7 +16,7 @@ group!("fan_in_ends": each_policy_follows_each_end, cancel_goes_down_the_graph,
     claim_finds_what_it_freed_in_a_later_queue, parent_that_has_ended_decides_at_once,
     pruned_parent_is_known_by_its_tombstone, pruned_parent_stays_in_the_counts,
     parent_that_is_waited_for_is_not_pruned, retried_parent_frees_those_that_wait,
-    retry_runs_no_child_again, cancelled_child_tells_why);
+    what_is_waited_for_holds_up_no_prune, retry_runs_no_child_again, cancelled_child_tells_why);
 
 /// Ends a claimed job at a state.
 async fn end_at(lab: &Lab, id: JobId, end: State) -> Result<()> {
@@ -245,6 +245,21 @@ async fn parent_that_is_waited_for_is_not_pruned(lab: &Lab) -> Result<()> {
     assert_eq!(run_due(lab).await?, [ids[1]]);
     lab.advance(90 * 86_400);
     assert_eq!(lab.prune(PruneRequest::new()).await?.jobs, 2);
+    Ok(())
+}
+
+/// Parents that stay take no room in a prune's limit from what may go.
+///
+/// Proves: FAN-3, QUE-4
+async fn what_is_waited_for_holds_up_no_prune(lab: &Lab) -> Result<()> {
+    let ids = add_all(lab, NewJob::chain([job(1), job(2)], OnFailure::Wait)).await?;
+    end_at(lab, ids[0], State::Failed).await?;
+    lab.advance(1);
+    let later = lab.add(job(3)).await?;
+    end_at(lab, later, State::Failed).await?;
+    let one = PruneRequest::new().older_than(seconds(0)).limit(1);
+    assert_eq!(lab.prune(one).await?.jobs, 1);
+    assert!(lab.job(ids[0]).await?.is_some() && lab.job(later).await?.is_none());
     Ok(())
 }
 

@@ -83,6 +83,12 @@ async fn key_finds_its_holder(lab: &Lab) -> Result<()> {
     assert_eq!(ids(lab, |it| it.key = slot("")).await?, [global]);
     assert_eq!(ids(lab, |it| it.key = slot("tenant-3")).await?, [tenant]);
     assert!(ids(lab, |it| it.key = slot("tenant-4")).await?.is_empty());
+    let both = async |id| ids(lab, |it| (it.id, it.key) = (Some(id), slot(""))).await;
+    assert_eq!((both(global).await?, both(tenant).await?), (vec![global], vec![]));
+    let mut filter = JobFilter::new();
+    filter.id = Some(global);
+    let behind = Paging::first(1).after(Cursor { id: global.as_uuid(), sequence: 0 });
+    assert!(lab.jobs(filter, behind).await?.items.is_empty(), "a page after the only one");
     lab.advance(60);
     let next = lab.add(job(3).key(key("order-5"))).await?;
     assert_eq!(ids(lab, |it| it.key = slot("")).await?, [next]);

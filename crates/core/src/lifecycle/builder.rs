@@ -38,10 +38,8 @@ impl LifecycleBuilder {
         };
         let mut builder = Self { lifecycle };
         builder = builder.edge(Place::Waiting, Verb::Claim, Place::Leased(0));
-        for stage in 1..builder.stage_count() {
-            if let Some(before) = stage.checked_sub(1) {
-                builder = builder.edge(Place::Leased(before), Verb::Advance, Place::Leased(stage));
-            }
+        for (before, stage) in (0..).zip(1..builder.stage_count()) {
+            builder = builder.edge(Place::Leased(before), Verb::Advance, Place::Leased(stage));
         }
         for verb in [Verb::Retry, Verb::Snooze, Verb::Release, Verb::Reclaim] {
             builder = builder.from_leased(verb, State::Waiting);
