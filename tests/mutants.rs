@@ -2,8 +2,8 @@
 //!
 //! `cargo test` makes every alteration, so that none is out of date, and looks whether the scenarios that
 //! `docs/mutants.md` names still notice a few. `LEASEHOLD_MUTANTS=all` plays the suites on every one until the
-//! first test fails, a text instead of `all` on those whose name holds it, and `LEASEHOLD_UPDATE_MUTANTS=1`
-//! writes what came of it to the page.
+//! first test fails, `new` on those that the page does not tell of, another text on those whose name holds it,
+//! and `LEASEHOLD_UPDATE_MUTANTS=1` writes what came of each to the page at once.
 
 #![allow(
     clippy::expect_used,
@@ -53,10 +53,12 @@ fn is_update() -> bool {
     std::env::var_os("LEASEHOLD_UPDATE_MUTANTS").is_some()
 }
 
-/// Those that are tried: all, those of a name, or a few that a scenario is known to notice.
+/// Those that are tried: all, those that nobody has tried yet, those of a name, or a few that a scenario is known
+/// to notice.
 fn chosen(all: &[Mutant], known: &BTreeMap<String, String>) -> Vec<Mutant> {
     match std::env::var("LEASEHOLD_MUTANTS").ok().as_deref() {
         Some("all") => all.to_vec(),
+        Some("new") => page::untold(all),
         Some(part) => all.iter().filter(|it| it.full_name().contains(part)).cloned().collect(),
         None => ENGINES.into_iter().flat_map(|engine| sample(engine, all, known)).collect(),
     }
@@ -93,13 +95,17 @@ fn trials(all: &[Mutant], ends: &Arc<Mutex<Ends>>) -> Vec<Trial> {
         page.with_ignored_flag(is_update()),
     ];
     for it in chosen(all, &known) {
-        let (suite, ends) = (Arc::clone(&suite), Arc::clone(ends));
+        let (suite, ends, all) = (Arc::clone(&suite), Arc::clone(ends), all.to_vec());
         let likely = known.get(&it.full_name()).cloned();
         let is_here = is_here(it.engine);
         let trial = Trial::test(it.full_name(), move || {
             let noticed = tried(&suite, &it, likely.as_deref())?;
             let explained = noticed.is_some() || it.reason.is_some();
-            ends.lock().expect("no panic").insert(it.full_name(), noticed);
+            let mut ends = ends.lock().expect("no panic");
+            ends.insert(it.full_name(), noticed);
+            if is_update() {
+                page::write(&all, &ends);
+            }
             explained.then_some(()).ok_or_else(|| "nobody notices, and nothing says why".into())
         });
         trials.push(trial.with_ignored_flag(!is_here));

@@ -44,6 +44,17 @@ pub(crate) fn known() -> BTreeMap<String, String> {
     rows().into_iter().filter_map(test).collect()
 }
 
+/// Whether a row says what came of an alteration as it is listed now.
+fn tells(row: Option<&(String, String)>, it: &Mutant) -> bool {
+    row.is_some_and(|(edit, end)| *edit == it.shown() && ![NOT_TRIED, NOBODY].contains(&&**end))
+}
+
+/// Those of which the page does not say what came of them.
+pub(crate) fn untold(all: &[Mutant]) -> Vec<Mutant> {
+    let rows = rows();
+    all.iter().filter(|it| !tells(rows.get(&it.full_name()), it)).cloned().collect()
+}
+
 /// A page that tells of other alterations than are listed would tell of nothing.
 ///
 /// # Errors
@@ -53,10 +64,8 @@ pub(crate) fn is_of(all: &[Mutant]) -> Result<(), Failed> {
     let mut wrong = Vec::new();
     for it in all {
         let name = it.full_name();
-        match rows.remove(&name) {
-            Some((edit, end))
-                if edit == it.shown() && ![NOT_TRIED, NOBODY].contains(&end.as_str()) => {}
-            _ => wrong.push(name),
+        if !tells(rows.remove(&name).as_ref(), it) {
+            wrong.push(name);
         }
     }
     wrong.extend(rows.into_keys());
