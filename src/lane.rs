@@ -160,7 +160,7 @@ impl<F: Renewable> Leases<F> {
     /// handler may just have committed it.
     fn lose(&self, fence: &F) {
         if let Some(held) = self.with(|all| all.remove(fence)).filter(|held| !held.settling) {
-            tracing::warn!(row = fence.row(), "lease lost");
+            tracing::warn!("lease of {} lost", fence.row());
             held.lost.cancel();
             held.stop.cancel();
         }

@@ -12,6 +12,8 @@
 mod charts;
 #[path = "tidy/figures.rs"]
 mod figures;
+#[path = "tidy/logs.rs"]
+mod logs;
 #[path = "tidy/proofs.rs"]
 mod proofs;
 #[path = "tidy/seam.rs"]

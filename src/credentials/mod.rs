@@ -272,7 +272,7 @@ impl Credentials {
         let called = self.call(job, requester, refresh_url, refused).await;
         let patience = if called.is_ok() { self.patience } else { Duration::ZERO };
         if let Err(failure) = &called {
-            tracing::warn!(%job, %failure, "refresh call");
+            tracing::warn!(%job, error = %failure, "refresh call failed");
         }
         let risen = self.wait(job, requester, refused, patience).await?;
         flight::leave(records, job, turn, risen.is_some()).await.map_err(stored)?;

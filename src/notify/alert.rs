@@ -22,14 +22,8 @@ impl Notifier {
     /// Publishes it before the row is changed: heard twice after a crash, but heard.
     pub(super) async fn raise(&self, alert: Alert, row: &Row) -> Result<()> {
         let (key, job_id) = (row.key(), row.job.to_string());
-        tracing::error!(
-            ?alert,
-            subject = row.subject,
-            version = row.version,
-            row = key,
-            "notification"
-        );
         let (subject, version) = (row.subject.as_str(), row.version);
+        tracing::error!(job = job_id, "{}: notification {key}", alert.id());
         let payload = Json::of(&Told { alert: alert.id(), subject, version, row: &key, job_id })?;
         let event = NewEvent::new(Topic::new("leasehold.alerts")?, payload);
         self.store.publish_one(event.ordering(Ordering::Unordered)).await?;

@@ -88,7 +88,7 @@ impl Notifier {
             }
             Ok(Looked::NotOffered) => Ok(()),
             Err(failure) => {
-                tracing::warn!(%failure, "notification not confirmed");
+                tracing::warn!(error = %failure, "notification not confirmed");
                 pass.done.unanswered += 1;
                 Ok(())
             }

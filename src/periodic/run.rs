@@ -122,7 +122,7 @@ impl Periodic {
                 }
                 Err(error) if error.is_retryable() => return Err(error),
                 Err(error) => {
-                    tracing::error!(%error, schedule = %it.schedule.name, "a schedule cannot run");
+                    tracing::error!(%error, "schedule {} cannot run", it.schedule.name);
                 }
             }
         }
@@ -167,7 +167,7 @@ impl Periodic {
                 match Stored::read(document) {
                     Ok(it) => stored.push(it),
                     Err(error) => {
-                        tracing::error!(%error, schedule = %document.id.key, "cannot be read");
+                        tracing::error!(%error, "schedule {} cannot be read", document.id.key);
                     }
                 }
             }

@@ -249,7 +249,8 @@ impl<S: Sink> Relay<S> {
         let settlement = EventSettlement::new(fence, verdict);
         while let Err(error) = self.store.settle_event(settlement.clone()).await {
             let again = error.is_retryable() && leases.ends(&fence).is_some();
-            tracing::warn!(event = %fence.event(), %error, again, "delivery not settled");
+            let then = if again { "sent again" } else { "given up" };
+            tracing::warn!(%error, "settlement of event {} {then}", fence.event());
             if !again {
                 return tell_refused(&*self.observer, "delivery", &error);
             }

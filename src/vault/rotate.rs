@@ -144,7 +144,7 @@ impl Vault {
                 Ok(sealed) => stored.sealed = sealed,
                 Err(error @ (VaultError::Source(_) | VaultError::Store(_))) => return Err(error),
                 Err(error) => {
-                    tracing::warn!(secret = %document.id, %error, "secret not rewrapped");
+                    tracing::warn!(%error, "secret {} not rewrapped", document.id);
                     done.unreadable += 1;
                     return Ok(());
                 }

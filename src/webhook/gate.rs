@@ -147,7 +147,7 @@ impl Door {
             return;
         }
         if is == Circuit::Open {
-            tracing::warn!(endpoint = self.name, "endpoint fails, and is left alone for a while");
+            tracing::warn!("endpoint {} fails, and is left alone for a while", self.name);
         }
         self.observer.endpoint_changed(Some(state.told), Some(is));
         state.told = is;

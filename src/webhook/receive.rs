@@ -96,7 +96,7 @@ impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         match self {
             Self::Request(why) => {
-                tracing::warn!(why = why.id(), "webhook refused");
+                tracing::warn!("webhook refused: {}", why.id());
                 StatusCode::UNAUTHORIZED.into_response()
             }
             Self::Store(error) => {

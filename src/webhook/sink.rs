@@ -255,7 +255,7 @@ impl WebhookSink {
             self.endpoints.gone(name, actor).await
         };
         told.await.map_err(|error| {
-            tracing::warn!(%error, endpoint = name, "endpoint not disabled");
+            tracing::warn!(%error, "endpoint {name} not disabled");
             Undelivered::Later(STORE_LOOK)
         })?;
         self.observer.alerted(Alert::EndpointDisabled);
@@ -296,7 +296,7 @@ impl Sink for WebhookSink {
         let took = pass.done(failure.as_ref().is_some_and(Failure::is_retryable));
         let attempt = Attempt::of((event.attempt, &name, took), &answer, failure.as_ref());
         if let Err(error) = attempt.keep(self.store.records(), event.id).await {
-            tracing::warn!(%error, event = %event.id, "attempt not recorded");
+            tracing::warn!(%error, "attempt of event {} not recorded", event.id);
         }
         if answer.is_ok_and(|answer| answer.status == 410) {
             self.disable(&name).await?;

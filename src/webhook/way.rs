@@ -132,7 +132,9 @@ impl WayOut {
         let (added, ignored) =
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if added == 0 || ignored > 0 {
-            tracing::info!(added, ignored, "certificates of the machine");
+            tracing::info!(
+                "{added} certificates of the machine are trusted, {ignored} cannot be read"
+            );
         }
         for trusted in &self.trusted {
             roots.add(trusted.clone()).map_err(|error| {

@@ -95,7 +95,7 @@ impl Running {
         let known = self.worker.handlers.get(&claim.job.kind).cloned();
         known.ok_or_else(|| {
             let (job, kind, queue) = (claim.job.id, &claim.job.kind, &claim.job.queue);
-            tracing::warn!(%job, %kind, %queue, "no handler for this kind; given back");
+            tracing::warn!(%job, %queue, "no handler for kind {kind}; given back");
             Some(UNKNOWN_BACKOFF)
         })
     }

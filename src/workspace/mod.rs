@@ -185,7 +185,7 @@ impl Drop for Workspace {
         self.closed.store(true, Ordering::SeqCst);
         if let Err(error) = fs::remove_dir_all(&self.folder) {
             // The next start sweeps it.
-            tracing::warn!(%error, folder = %self.folder.display(), "workspace not removed");
+            tracing::warn!(%error, "workspace {} not removed", self.folder.display());
         }
     }
 }

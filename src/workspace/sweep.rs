@@ -46,7 +46,7 @@ impl Drop for Home {
     fn drop(&mut self) {
         // Still locked: nobody sweeps it at the same time.
         if let Err(error) = fs::remove_dir_all(&self.folder) {
-            tracing::warn!(%error, folder = %self.folder.display(), "workspaces not removed");
+            tracing::warn!(%error, "workspaces {} not removed", self.folder.display());
         }
     }
 }
@@ -61,9 +61,9 @@ fn sweep(root: &Path) {
             continue;
         }
         match fs::remove_dir_all(entry.path()) {
-            Ok(()) => tracing::info!(folder = %entry.path().display(), "leftovers removed"),
+            Ok(()) => tracing::info!("leftovers {} removed", entry.path().display()),
             Err(error) => {
-                tracing::warn!(%error, folder = %entry.path().display(), "leftovers not removed");
+                tracing::warn!(%error, "leftovers {} not removed", entry.path().display());
             }
         }
     }

@@ -136,8 +136,8 @@ impl PostgresStore {
             return Err(error);
         }
         tracing::error!(
-            %event, %error,
-            "a stored event cannot be read and is not delivered until its row is mended and it is replayed"
+            %error,
+            "event {event} cannot be read and is not delivered until its row is mended and it is replayed"
         );
         Ok(())
     }

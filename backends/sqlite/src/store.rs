@@ -114,7 +114,7 @@ impl SqliteStore {
             detour: crate::ends::Detour::default(),
         });
         if let Some(warning) = stats::library_warning(rusqlite::version_number()) {
-            tracing::warn!(version = rusqlite::version(), "{warning}");
+            tracing::warn!("SQLite {}: {warning}", rusqlite::version());
         }
         let (writer, requests) = sync_channel(WAITING_MAX);
         let (opened, open) = watch::channel(());

@@ -228,7 +228,7 @@ impl Writer {
                 finish(group, || Err(error.clone()));
             }
             Err(Broken::RolledBack(error)) => {
-                tracing::warn!(%error, requests = group.len(), "a group is run again one by one");
+                tracing::warn!(%error, "{} requests are run again one by one", group.len());
                 for request in group {
                     self.commit(vec![request]);
                 }
@@ -251,7 +251,9 @@ impl Writer {
         let bytes = files.log_bytes();
         self.log_next = LOG_BYTES_MAX.max(bytes.saturating_add(LOG_BYTES_MAX / 8));
         match emptied {
-            Ok(()) => tracing::debug!(bytes, "the write-ahead log was looked after"),
+            Ok(()) => {
+                tracing::debug!("the write-ahead log was looked after, and has {bytes} bytes")
+            }
             Err(error) => tracing::warn!(%error, "the write-ahead log could not be emptied"),
         }
     }
