@@ -98,8 +98,7 @@ impl Maintenance {
         self
     }
 
-    /// Does one round, and removes what pruned jobs have left behind: with the feature `vault` the secrets
-    /// that are bound to them.
+    /// Does one round, and removes what pruned jobs have left behind, as [`Maintenance::leftovers`] says.
     ///
     /// # Errors
     /// Engine errors of reclaim and prune.
@@ -132,12 +131,22 @@ impl Maintenance {
         Ok(upkept)
     }
 
-    /// Removes what the store does not know to belong to a pruned job; how much went.
-    async fn leftovers(&self) -> Result<u64> {
+    /// Removes what the store itself does not know to belong to a pruned job: with the feature `vault` the
+    /// secrets that are bound to it, with `notify` the rows of its notifications once they are 30 days old. How
+    /// much went.
+    ///
+    /// # Errors
+    /// Those of the store; what is gone stays gone.
+    pub async fn leftovers(&self) -> Result<u64> {
         #[cfg(feature = "vault")]
-        return crate::vault::prune(&*self.store, None).await;
+        let secrets = crate::vault::prune(&*self.store, None).await?;
         #[cfg(not(feature = "vault"))]
-        Ok(0)
+        let secrets = 0;
+        #[cfg(feature = "notify")]
+        let told = crate::notify::prune(&*self.store, crate::notify::KEPT).await?;
+        #[cfg(not(feature = "notify"))]
+        let told = 0;
+        Ok(secrets + told)
     }
 
     /// Logs what an operator should know, and measures the skew.
@@ -146,10 +155,10 @@ impl Maintenance {
         let stats = self.store.stats().await?;
         let skew = skew(before, stats.now, clock::wall()?);
         if skew > SKEW_MAX {
-            tracing::warn!(?skew, "the store's clock and this machine's lie apart");
+            tracing::warn!("the store's clock and this machine's lie {skew:?} apart");
         }
         for warning in &stats.warnings {
-            tracing::warn!(engine = stats.engine, "{warning}");
+            tracing::warn!("{}: {warning}", stats.engine);
         }
         Ok(skew)
     }
@@ -206,7 +215,7 @@ impl Maintenance {
                 () = shutdown.cancelled() => return,
                 gone = self.leftovers() => match gone {
                     Ok(0) => {}
-                    Ok(gone) => tracing::info!(gone, "what pruned jobs left behind is removed"),
+                    Ok(gone) => tracing::info!("{gone} rows that pruned jobs left behind are removed"),
                     Err(error) => tracing::warn!(%error, "leftovers not removed"),
                 }
             }

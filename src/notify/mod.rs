@@ -65,6 +65,7 @@ use crate::observe::{self, Observer};
 pub use http::{HttpProvider, HttpProviderBuilder};
 pub use operate::Which;
 pub use provider::{Looked, Message, Provider, Question};
+pub use prune::{KEPT, prune};
 pub use reconcile::Reconciled;
 pub use row::{AttemptNote, Outcome, Row, RowStatus};
 #[cfg(feature = "smtp")]

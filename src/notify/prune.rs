@@ -1,10 +1,18 @@
-//! Owns how long rows are kept: as long as their job, and as long as the provider is asked for them.
+//! Owns how long rows are kept: as long as their job, and as long as the provider is asked for them. Needs no
+//! provider.
 
-use leasehold_core::{Result, StoreExt};
+use std::time::Duration;
+
+use leasehold_core::{Result, Store, StoreExt};
 
 use super::Notifier;
 use super::row::Row;
 use super::rows::{self, Held};
+
+/// How long [`Maintenance`](crate::Maintenance) keeps a row after the last thing that happened to it: 30 days.
+pub const KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
+/// How long it waits between two pages, so that claims come first.
+const PAGE_PAUSE: Duration = Duration::from_millis(10);
 
 impl Notifier {
     /// Removes rows that are sent, waived or replaced and whose job is pruned; how many went.
@@ -16,28 +24,39 @@ impl Notifier {
     /// # Errors
     /// Those of the store; what is gone stays gone.
     pub async fn prune(&self) -> Result<u64> {
-        let (mut gone, mut after) = (0, None);
-        loop {
-            let (page, next) = rows::page(self.store.records(), "", after).await?;
-            for held in page {
-                if self.has_served(&held).await? {
-                    gone += u64::from(rows::remove(self.store.records(), &held).await?);
-                }
-            }
-            match next {
-                None => return Ok(gone),
-                next => after = next,
-            }
-        }
+        prune(&*self.store, self.within).await
     }
+}
 
-    async fn has_served(&self, held: &Held) -> Result<bool> {
-        let is_old = held.at().since(last_touch(&held.row)) > self.within;
-        if !held.row.status.is_settled() || held.row.is_without_trace() || !is_old {
-            return Ok(false);
+/// Removes rows as [`Notifier::prune`] does, to which nothing has happened for so long; how many went.
+///
+/// [`Maintenance`](crate::Maintenance), and so every worker, does this by itself, after [`KEPT`].
+///
+/// # Errors
+/// Those of the store; what is gone stays gone.
+pub async fn prune(store: &dyn Store, untouched_for: Duration) -> Result<u64> {
+    let (mut gone, mut after) = (0, None);
+    loop {
+        let (page, next) = rows::page(store.records(), "", after).await?;
+        for held in page {
+            if has_served(store, &held, untouched_for).await? {
+                gone += u64::from(rows::remove(store.records(), &held).await?);
+            }
         }
-        Ok(self.store.job(held.row.job).await?.is_none())
+        match next {
+            None => return Ok(gone),
+            next => after = next,
+        }
+        tokio::time::sleep(PAGE_PAUSE).await;
     }
+}
+
+async fn has_served(store: &dyn Store, held: &Held, untouched_for: Duration) -> Result<bool> {
+    let is_old = held.at().since(last_touch(&held.row)) > untouched_for;
+    if !held.row.status.is_settled() || held.row.is_without_trace() || !is_old {
+        return Ok(false);
+    }
+    Ok(store.job(held.row.job).await?.is_none())
 }
 
 /// When anything last happened to a row.

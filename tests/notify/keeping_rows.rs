@@ -3,14 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::notify::{Notifier, RowStatus};
-use leasehold::{FailureCode, PruneRequest, Store};
+use leasehold::notify::{Notifier, Row, RowStatus};
+use leasehold::{
+    FailureCode, Json, ListDocuments, Maintenance, Namespace, PruneRequest, PutDocument, Store,
+    Timestamp,
+};
 
 use crate::post::{Act, Post};
 use crate::telling::{SUBJECT, about, add, run};
 use crate::{Told, stories};
 
-stories![rows_go_with_their_job, rows_that_are_asked_about_stay];
+stories![
+    rows_go_with_their_job,
+    rows_that_are_asked_about_stay,
+    upkeep_removes_old_rows_of_pruned_jobs,
+];
 
 /// Removes every job that has ended.
 async fn prune_jobs(store: &Arc<dyn Store>) -> leasehold::Result<()> {
@@ -56,5 +63,45 @@ async fn rows_that_are_asked_about_stay(store: Arc<dyn Store>) -> Told {
     let done = notifier.reconcile().await?;
     assert_eq!((done.cleared, done.orphaned), (1, 1));
     assert_eq!(notifier.prune().await?, 0, "what is not sent stays");
+    Ok(())
+}
+
+/// Makes every row years older than it is.
+async fn grow_old(store: &Arc<dyn Store>) -> Told {
+    let rows = store.records().list(ListDocuments::new(Namespace::new("notify.rows")?)).await?;
+    assert!(!rows.items.is_empty());
+    for document in rows.items {
+        let mut row: Row = document.body.read()?;
+        row.planned_at = Timestamp::saturating(0);
+        for note in &mut row.log {
+            note.at = Timestamp::saturating(0);
+        }
+        store.records().put(PutDocument::new(document.id, Json::of(&row)?)).await?;
+    }
+    Ok(())
+}
+
+/// Without a notifier: rows outlive their job for thirty days.
+///
+/// Proves: DEL-1, QUE-4
+async fn upkeep_removes_old_rows_of_pruned_jobs(store: Arc<dyn Store>) -> Told {
+    let post = Post::that_looks_up().act("bob", &[Act::Refuse(FailureCode::RequestRejected)]);
+    let notifier = notifier(&store, &post, Duration::ZERO);
+    add(&store).await?;
+    run(&store, &notifier, &about(1, &["ann"])).await?;
+    add(&store).await?;
+    run(&store, &notifier, &about(2, &["ann", "bob"])).await?;
+    let upkeep = Maintenance::new(store.clone());
+    grow_old(&store).await?;
+    upkeep.run_once().await?;
+    assert_eq!(notifier.rows(SUBJECT, 1).await?.len(), 1, "its job is there");
+    prune_jobs(&store).await?;
+    add(&store).await?;
+    run(&store, &notifier, &about(3, &["ann"])).await?;
+    prune_jobs(&store).await?;
+    upkeep.run_once().await?;
+    for (version, left) in [(1, 0), (2, 2), (3, 1)] {
+        assert_eq!(notifier.rows(SUBJECT, version).await?.len(), left, "version {version}");
+    }
     Ok(())
 }
