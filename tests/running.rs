@@ -2,6 +2,8 @@
 //! afterwards. PostgreSQL is found as in `tests/processes.rs`.
 #![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation is how a test fails")]
 
+#[path = "running/crush.rs"]
+mod crush;
 #[path = "processes/engine.rs"]
 mod engine;
 #[path = "running/handlers.rs"]
@@ -30,8 +32,14 @@ use stories::{Told, runtime, stories, trials};
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let groups =
-        [handlers::STORIES, leases::STORIES, relays::STORIES, shutdown::STORIES, stages::STORIES];
+    let groups = [
+        crush::STORIES,
+        handlers::STORIES,
+        leases::STORIES,
+        relays::STORIES,
+        shutdown::STORIES,
+        stages::STORIES,
+    ];
     let mut all = trials(&groups.concat());
     for engine in Engine::all().into_iter().filter(|engine| engine.name() == "postgres") {
         let absent = engine.is_absent() && !engine::required();

@@ -19,6 +19,9 @@ use crate::circuit::CircuitBreakers;
 use crate::lane::RenewAt;
 use crate::observe::{self, Observer};
 
+/// The shortest wait after a claim that found nothing: anything shorter only keeps a store busy.
+const POLL_MIN: Duration = Duration::from_millis(10);
+
 type Answer = BoxFuture<'static, Result<Handled, HandlerError>>;
 
 /// One kind's handler.
@@ -43,6 +46,7 @@ impl fmt::Debug for Handler {
 /// | [`lease`](WorkerBuilder::lease) | the queue's own, 30 s; 1 s and more is allowed |
 /// | [`renew_at`](WorkerBuilder::renew_at) | a third of the lease |
 /// | [`retry`](WorkerBuilder::retry) | 1 s, doubled up to 60 s, fully jittered |
+/// | [`poll`](WorkerBuilder::poll) | 1 s at most after a claim that found nothing |
 /// | [`grace`](WorkerBuilder::grace) | 20 s over all queues |
 /// | [`upkeep`](WorkerBuilder::upkeep) | every 5 s on average |
 /// | [`observer`](WorkerBuilder::observer) | nobody |
@@ -90,6 +94,7 @@ pub struct Worker {
     pub(super) lease: Option<LeaseLength>,
     pub(super) renew_at: RenewAt,
     pub(super) retry: RetryPolicy,
+    pub(super) poll: Duration,
     pub(super) grace: Duration,
     pub(super) upkeep: Option<Duration>,
     pub(super) observer: Arc<dyn Observer>,
@@ -110,6 +115,7 @@ impl Worker {
             lease: None,
             renew_at: RenewAt::default(),
             retry: RetryPolicy::default(),
+            poll: Duration::from_secs(1),
             grace: Duration::from_secs(20),
             upkeep: Some(Duration::from_secs(5)),
             observer: observe::nobody(),
@@ -223,6 +229,14 @@ impl WorkerBuilder {
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.worker.retry = retry;
+        self
+    }
+
+    /// Sets how long a worker waits at most after a claim that found nothing, unless something tells it of a
+    /// job; 1 s unless set, 10 ms at least. Each wait is jittered, between half of it and all.
+    #[must_use]
+    pub fn poll(mut self, poll: Duration) -> Self {
+        self.worker.poll = poll.max(POLL_MIN);
         self
     }
 

@@ -121,7 +121,7 @@ impl Running {
             () = over => {
                 if tokio::time::timeout(RELEASE_MAX, self.join_all(&mut tasks)).await.is_err() {
                     let jobs = tasks.len() + self.settler.on_their_way();
-                    tracing::error!(jobs, "not released; their leases will lapse");
+                    tracing::error!("{jobs} jobs are not released; their leases will lapse");
                 }
             }
         }
@@ -255,10 +255,10 @@ impl Running {
         Ok(None)
     }
 
-    /// Waits up to a second, jittered; a hint, the shutdown or (if asked) a job that has ended since there
+    /// Waits up to the poll time, jittered; a hint, the shutdown or (if asked) a job that has ended since there
     /// were `joining` ends on their way ends it.
     async fn pause(&self, hints: &mut Listener, tasks: &mut JoinSet<()>, joining: Option<usize>) {
-        let wait = Duration::from_millis(500).mul_f64(1.0 + random_unit());
+        let wait = self.worker.poll.mul_f64(0.5 + random_unit() / 2.0);
         let unsettled = joining.unwrap_or(0);
         tokio::select! {
             () = tokio::time::sleep(wait) => {}

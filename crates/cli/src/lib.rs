@@ -13,6 +13,8 @@ pub mod connect;
 #[doc(hidden)]
 pub mod failure;
 #[doc(hidden)]
+pub mod manual;
+#[doc(hidden)]
 pub mod operate;
 mod place;
 #[doc(hidden)]

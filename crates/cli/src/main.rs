@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use leasehold_cli::config::command as config;
 use leasehold_cli::failure::{Fatal, print};
-use leasehold_cli::{bench, conformance, connect, operate, role};
+use leasehold_cli::{bench, conformance, connect, manual, operate, role};
 
 /// Durable jobs in the database you already have.
 ///
@@ -43,12 +43,25 @@ enum Command {
         /// For which shell
         shell: clap_complete::Shell,
     },
-    /// Prints the manual page.
+    /// Prints the manual page, with every command and its options.
     Man,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            leasehold_cli::failure::tell(format!("leasehold: no threads: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(run());
+    // A thread that waits for a locked file, say, keeps nobody waiting for it: the end rolls back what it began.
+    runtime.shutdown_background();
+    code
+}
+
+async fn run() -> ExitCode {
     if let Some(worked) = bench::workload::child::work_if_asked().await {
         return exit(worked.map_err(Fatal::from));
     }
@@ -67,7 +80,7 @@ async fn main() -> ExitCode {
             clap_complete::generate(shell, &mut command, "leasehold", &mut script);
             print(&script).map_err(Fatal::from)
         }
-        (Some(Command::Man), _) => manual(),
+        (Some(Command::Man), _) => print_manual(),
         (None, Some(role)) => role::run(role, &arguments.role).await,
         (None, None) => {
             let _ = Arguments::command().print_help();
@@ -76,12 +89,11 @@ async fn main() -> ExitCode {
     })
 }
 
-fn manual() -> Result<(), Fatal> {
-    let mut page = Vec::new();
+fn print_manual() -> Result<(), Fatal> {
     let unmade = |error: std::io::Error| {
         leasehold::Error::new(leasehold::ErrorKind::Unavailable, "print", error.to_string())
     };
-    clap_mangen::Man::new(Arguments::command()).render(&mut page).map_err(unmade)?;
+    let page = manual::page(Arguments::command()).map_err(unmade)?;
     Ok(print(&page)?)
 }
 

@@ -10,6 +10,8 @@ mod damage;
 mod desk;
 #[path = "operator/keeping.rs"]
 mod keeping;
+#[path = "operator/shown.rs"]
+mod shown;
 
 use leasehold::{
     Actor, AuditEntry, ClaimRequest, Control, JobId, Json, NewEvent, PartitionName, QueueName,
@@ -49,6 +51,11 @@ const PLAYS: &[(&str, Play)] = &[
     ("a_damaged_event_holds_up_no_other", damage::a_damaged_event_holds_up_no_other),
     ("verify_sees_what_was_set_back_or_lost", damage::verify_sees_what_was_set_back_or_lost),
     ("keys_are_listed_rotated_and_retired", keys_are_listed_rotated_and_retired),
+    ("a_prune_takes_the_secrets_along", keeping::a_prune_takes_the_secrets_along),
+    ("copies_are_as_they_were", shown::copies_are_as_they_were),
+    ("keys_are_as_they_were", shown::keys_are_as_they_were),
+    ("replays_are_as_they_were", shown::replays_are_as_they_were),
+    ("lists_have_the_names_of_the_configuration", shown::lists_have_the_names_of_the_configuration),
 ];
 
 fn main() -> ExitCode {
@@ -58,6 +65,8 @@ fn main() -> ExitCode {
     let mut trials = vec![
         Trial::test("the_page_and_the_completions_are_whole", page_and_completions),
         Trial::test("every_help_is_as_it_was", answers::every_help_is_as_it_was),
+        Trial::test("every_option_stands_in_the_page", shown::every_option_stands_in_the_page),
+        Trial::test("the_configuration_is_as_it_was", shown::the_configuration_is_as_it_was),
         Trial::test("the_shipped_configuration_is_fine", the_shipped_configuration_is_fine),
         Trial::test("a_mistyped_database_is_not_made", a_mistyped_database_is_not_made),
         Trial::test("a_reader_that_is_gone_is_no_panic", a_reader_that_is_gone_is_no_panic),

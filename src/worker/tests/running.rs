@@ -112,6 +112,22 @@ async fn a_drain_does_not_pause_when_all_is_stored() {
     assert!(taken < Duration::from_millis(10) * u32::try_from(claims + 1).unwrap(), "{taken:?}");
 }
 
+/// Ten minutes of nothing to do: a claim every five to ten seconds.
+///
+/// Proves: WQ-3, CFG-3
+#[tokio::test(start_paused = true)]
+async fn the_wait_after_an_empty_claim_is_as_it_was_set() {
+    let fake = Fake::default();
+    let shutdown = CancellationToken::new();
+    let running = worker(&fake).poll(Duration::from_secs(10)).build().run(shutdown.clone());
+    let running = tokio::spawn(running);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    let claims = fake.script(|script| script.claims.len());
+    assert!((60..=122).contains(&claims), "{claims} claims");
+}
+
 /// Proves: WQ-19
 #[tokio::test]
 async fn an_unknown_kind_is_given_back_with_a_delay() {
@@ -185,6 +201,24 @@ async fn a_handler_that_blocks_its_thread_keeps_its_lease() {
     built.build().run_until_idle().await.unwrap();
     assert_eq!(fake.verdicts(), [Verdict::Succeed { result: None }]);
     assert!(fake.script(|script| script.renewals) >= 2);
+}
+
+/// Proves: WQ-20, WQ-19
+#[tokio::test(start_paused = true)]
+async fn what_a_claim_brings_after_the_shutdown_is_given_back() {
+    let fake = Fake::with([job("double", "1"), job("double", "2")]);
+    fake.script(|script| script.claims_late = Duration::from_secs(3));
+    let shutdown = CancellationToken::new();
+    let built = worker(&fake).lease(LeaseLength::new(LONG).unwrap()).build();
+    let running = tokio::spawn(built.run(shutdown.clone()));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(fake.script(|script| script.claims.len()), 1);
+    assert_eq!(
+        fake.verdicts(),
+        [Verdict::Release { delay: None }, Verdict::Release { delay: None }]
+    );
 }
 
 /// Proves: WQ-20

@@ -82,7 +82,6 @@ const fn spans(key: Key) -> Key {
 /// Bounds of a number that only has to be sensible.
 const COUNT_MAX: i64 = 1_000_000;
 const NO_SPANS: &str = "this build sends no spans: it lacks the feature otel";
-const NO_LISTING: &str = "jobs are listed by their state: leasehold jobs list, leasehold dead list";
 const NO_LISTS: &str = "leases stand in the job's row; there is no list for each worker";
 
 /// Every key, in the order in which a file shows them.
@@ -160,32 +159,23 @@ pub const KEYS: &[Key] = &[
         ),
         NO_LISTS,
     ),
-    idle(
-        key(
-            "worker.completed_list",
-            Kind::Text,
-            "completed",
-            "name of the listing of succeeded jobs",
-        ),
-        NO_LISTING,
+    key(
+        "worker.completed_list",
+        Kind::Text,
+        "completed",
+        "under which name `leasehold list` lists the succeeded jobs",
     ),
-    idle(
-        key(
-            "worker.dead_letter_list",
-            Kind::Text,
-            "dead_letter",
-            "name of the listing of dead letters",
-        ),
-        NO_LISTING,
+    key(
+        "worker.dead_letter_list",
+        Kind::Text,
+        "dead_letter",
+        "under which name `leasehold list` lists the dead letters",
     ),
-    idle(
-        key(
-            "worker.brpoplpush_timeout",
-            Kind::Duration,
-            "1s",
-            "longest wait of one fetch that finds nothing",
-        ),
-        "an empty fetch is followed by another within a second, sooner when something comes",
+    key(
+        "worker.brpoplpush_timeout",
+        Kind::Duration,
+        "1s",
+        "longest wait after a fetch that found nothing",
     ),
     key(
         "worker.command",

@@ -97,6 +97,9 @@ impl Checks<'_> {
         if lease < Duration::from_secs(5) {
             self.refuse("worker.heartbeat_ttl", "must be at least 5s");
         }
+        if self.config.duration("worker.brpoplpush_timeout") < Duration::from_millis(10) {
+            self.refuse("worker.brpoplpush_timeout", "must be at least 10ms");
+        }
         if self.config.duration("worker.brpoplpush_timeout") > lease / 2 {
             let half = duration::write(lease / 2);
             let rule = format!("must be at most half of worker.heartbeat_ttl, which is {half}");

@@ -123,15 +123,7 @@ pub(super) async fn act(
 ) -> Result<(Answer, usize)> {
     let (act, Noted { job, note }) = match action {
         Action::List { which, page } => {
-            let query = Query::Letters(which.filter(), page.paging());
-            let found = store.find(query).await?;
-            let rows = found.items.iter().filter_map(|found| match found {
-                Found::DeadLetter(letter) => Some(row(letter)),
-                Found::Unreadable(row) => Some(unreadable(row, COLUMNS, 5)),
-                _ => None,
-            });
-            let (rows, next) = (rows.collect(), found.next);
-            return Ok((Answer::Rows { columns: COLUMNS, rows, next }, 0));
+            return Ok((list(store, which.filter(), page.paging()).await?, 0));
         }
         Action::Show { job } => return Ok((show(store, job).await?, 0)),
         Action::Replay { which, note, safe_to_repeat, from_start, dry_run } => {
@@ -152,6 +144,21 @@ pub(super) async fn act(
         Action::Escalate(noted) => (LetterAct::Escalate, noted),
     };
     Ok((done(store.control(Control::NoteLetter { act, job, actor, note }).await?)?, 0))
+}
+
+/// Lists the dead letters of a filter.
+pub(super) async fn list(
+    store: &Arc<dyn Store>,
+    filter: LetterFilter,
+    paging: Paging,
+) -> Result<Answer> {
+    let found = store.find(Query::Letters(filter, paging)).await?;
+    let rows = found.items.iter().filter_map(|found| match found {
+        Found::DeadLetter(letter) => Some(row(letter)),
+        Found::Unreadable(row) => Some(unreadable(row, COLUMNS, 5)),
+        _ => None,
+    });
+    Ok(Answer::Rows { columns: COLUMNS, rows: rows.collect(), next: found.next })
 }
 
 fn told(report: ReplayReport) -> Answer {

@@ -119,7 +119,12 @@ pub(super) async fn act(store: &Arc<dyn Store>, action: Action, actor: Actor) ->
     }
 }
 
-async fn list(store: &Arc<dyn Store>, filter: JobFilter, paging: Paging) -> Result<Answer> {
+/// Lists the jobs of a filter.
+pub(super) async fn list(
+    store: &Arc<dyn Store>,
+    filter: JobFilter,
+    paging: Paging,
+) -> Result<Answer> {
     let page = store.find(Query::Jobs(filter, paging)).await?;
     let row = |job: &JobView| {
         vec![

@@ -7,6 +7,7 @@ mod copies;
 mod dead;
 mod jobs;
 mod keys;
+mod listing;
 mod outbox;
 mod queues;
 mod status;
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use leasehold::{Actor, PruneRequest, Store};
+use leasehold::{Actor, Maintenance, PruneRequest, Store};
 
 use self::answer::Answer;
 use crate::config;
@@ -55,6 +56,17 @@ pub enum Command {
     Outbox(Acting<outbox::Action>),
     /// Lists, shows, replays, annotates and closes the dead letters of jobs.
     Dead(Acting<dead::Action>),
+    /// Lists what a list of the configuration holds: the succeeded jobs, or the dead letters.
+    List {
+        /// Where
+        #[command(flatten)]
+        place: Place,
+        /// The name that worker.completed_list or worker.dead_letter_list gives it
+        name: String,
+        /// Which part
+        #[command(flatten)]
+        page: PageOf,
+    },
     /// Lists the audit log.
     Audit {
         /// Where
@@ -168,6 +180,11 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
             answer.print(place.json)?;
             return if refused == 0 { Ok(()) } else { Err(Fatal::Refused(refused)) };
         }
+        Command::List { place, name, page } => {
+            let config = place.config()?;
+            let store = place.open_for(true).await?;
+            (place, listing::show(&store, &config, &name, &page).await?)
+        }
         Command::Audit { place, filter } => {
             let store = place.open_for(true).await?;
             (place, audit::list(&store, filter).await?)
@@ -219,8 +236,12 @@ impl Place {
         if let Some(url) = &self.url {
             return Ok(url.clone());
         }
-        let loaded = config::load(self.config.as_deref(), &config::environment())?;
-        Ok(place::url(&loaded.config)?)
+        Ok(place::url(&self.config()?)?)
+    }
+
+    /// The configuration; the defaults and the environment where no file is named.
+    fn config(&self) -> Result<config::Config, Fatal> {
+        Ok(config::load(self.config.as_deref(), &config::environment())?.config)
     }
 
     fn actor(&self) -> leasehold::Result<Actor> {
@@ -236,7 +257,7 @@ async fn prune(store: &Arc<dyn Store>, batch: usize) -> leasehold::Result<Answer
         let pruned = store.prune(PruneRequest::new().limit(batch)).await?.total();
         rows += pruned;
         if pruned == 0 {
-            rows += leasehold::vault::prune(&**store, None).await?;
+            rows += Maintenance::new(store.clone()).leftovers().await?;
             return Ok(Answer::facts([("pruned", rows.into())]));
         }
         crate::failure::tell(format!("{rows} rows pruned"));

@@ -8,6 +8,7 @@ mod ends;
 mod files;
 mod kills;
 mod secrets;
+mod stops;
 mod yard;
 
 use std::process::ExitCode;
@@ -51,6 +52,15 @@ const PLAYS: &[(&str, Play)] = &[
         kills::each_signal_ends_it_and_a_second_one_at_once,
     ),
     ("kills::kill_9_loses_no_file", kills::kill_9_loses_no_file),
+    (
+        "stops::a_stop_while_the_schema_is_made_is_prompt",
+        stops::a_stop_while_the_schema_is_made_is_prompt,
+    ),
+    ("stops::a_claim_that_is_out_is_given_back", stops::a_claim_that_is_out_is_given_back),
+    (
+        "stops::a_stop_while_the_store_is_away_is_prompt",
+        stops::a_stop_while_the_store_is_away_is_prompt,
+    ),
 ];
 
 fn main() -> ExitCode {

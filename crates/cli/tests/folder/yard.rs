@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use leasehold::sqlite::rusqlite::Connection;
 use leasehold::{Found, JobFilter, JobView, Paging, Query, Store};
 use libtest_mimic::Failed;
 
@@ -190,6 +191,41 @@ impl Yard {
         })
     }
 
+    /// The URL of the play's schema on the server, where there is a server.
+    pub(crate) fn server_url(&self) -> Option<String> {
+        self.schema.as_ref().map(|_| self.url.clone())
+    }
+
+    /// Begins a transaction behind the store's back that keeps others out: of the whole file, or as `on_server`
+    /// says, in which `{schema}` is the play's own.
+    pub(crate) fn hold(&self, on_server: &str) -> Result<Held, Failed> {
+        let Some((server, schema)) = &self.schema else {
+            let file = Connection::open(self.beside("jobs.db"))?;
+            file.busy_timeout(Duration::from_secs(60))?;
+            file.execute_batch(include_str!("hold_file.sql"))?;
+            return Ok(Held::File(file));
+        };
+        let text = on_server.replace("{schema}", &format!("\"{schema}\""));
+        self.runtime.block_on(async {
+            let (client, connection) =
+                tokio_postgres::connect(server, tokio_postgres::NoTls).await?;
+            tokio::spawn(connection);
+            client.batch_execute(&text).await?;
+            Ok(Held::Server(client))
+        })
+    }
+
+    /// Whether anybody waits for what a transaction holds.
+    pub(crate) fn waits_for(&self, client: &tokio_postgres::Client) -> Result<bool, Failed> {
+        let waiting = self.runtime.block_on(client.query_one(include_str!("waiting.sql"), &[]))?;
+        Ok(waiting.get::<_, i64>(0) > 0)
+    }
+
+    /// What the processes that were left running have logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.beside("log")).unwrap_or_default()
+    }
+
     pub(crate) fn engine(&self) -> &'static str {
         if self.schema.is_some() { "postgres" } else { "sqlite" }
     }
@@ -221,6 +257,24 @@ impl Yard {
     }
 }
 
+/// A transaction that keeps others out until it is released or dropped.
+pub(crate) enum Held {
+    /// Of a file.
+    File(Connection),
+    /// Of a server.
+    Server(tokio_postgres::Client),
+}
+
+impl Held {
+    pub(crate) fn release(self, yard: &Yard) -> Result<(), Failed> {
+        match self {
+            Self::File(file) => file.execute_batch("rollback")?,
+            Self::Server(client) => yard.runtime.block_on(client.batch_execute("rollback"))?,
+        }
+        Ok(())
+    }
+}
+
 impl Drop for Yard {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.root);
@@ -242,6 +296,13 @@ pub(crate) struct Running(Child);
 impl Running {
     pub(crate) fn of(child: Child) -> Self {
         Self(child)
+    }
+
+    /// Whether the process has a file open.
+    pub(crate) fn has_open(&self, path: &Path) -> bool {
+        let folder = format!("/proc/{}/fd", self.0.id());
+        let Ok(open) = std::fs::read_dir(folder) else { return false };
+        open.flatten().any(|entry| std::fs::read_link(entry.path()).is_ok_and(|it| it == path))
     }
 
     pub(crate) fn kill(&mut self) -> Result<(), Failed> {

@@ -21,7 +21,7 @@ const MASKS: &[(&str, &str)] = &[
     (r"(?m) +$", ""),
 ];
 
-fn masked(text: &str) -> Result<String, Failed> {
+pub(crate) fn masked(text: &str) -> Result<String, Failed> {
     let mut text = text.to_owned();
     for (mask, place) in MASKS {
         text = Regex::new(mask)?.replace_all(&text, *place).into_owned();
@@ -29,11 +29,27 @@ fn masked(text: &str) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// The help of the command and of all that it can do, down to the last.
-///
-/// Proves: CLI-1
-pub(crate) fn every_help_is_as_it_was() -> Result<(), Failed> {
-    let (mut told, mut left) = (String::new(), vec![Vec::<String>::new()]);
+/// Compares with what was kept under a name.
+pub(crate) fn as_it_was(name: &str, told: &str) {
+    insta::with_settings!({
+        snapshot_path => "snapshots",
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!(name, told);
+    });
+}
+
+/// What the command said, and its exit code.
+pub(crate) fn said(arguments: &[&str], out: std::process::Output) -> Result<String, Failed> {
+    let code = out.status.code().unwrap_or(-1);
+    let (said, aside) = (String::from_utf8(out.stdout)?, String::from_utf8(out.stderr)?);
+    Ok(format!("$ leasehold {}\n{said}{aside}[{code}]\n\n", arguments.join(" ")))
+}
+
+/// The help of the command and of all that it can do, down to the last: the words and what is printed.
+pub(crate) fn helps() -> Result<Vec<(Vec<String>, String)>, Failed> {
+    let (mut all, mut left) = (Vec::new(), vec![Vec::<String>::new()]);
     while let Some(words) = left.pop() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
         let out = command.args(&words).arg("--help").env("COLUMNS", "100").output()?;
@@ -46,15 +62,17 @@ pub(crate) fn every_help_is_as_it_was() -> Result<(), Failed> {
         let names: Vec<&str> = names.filter_map(|line| line.split_whitespace().next()).collect();
         let deeper = names.iter().rev().filter(|name| **name != "help");
         left.extend(deeper.map(|name| [&words[..], &[(*name).to_owned()]].concat()));
-        told.push_str(&format!("$ leasehold {} --help\n{text}\n", words.join(" ")));
+        all.push((words, text));
     }
-    insta::with_settings!({
-        snapshot_path => "snapshots",
-        prepend_module_to_snapshot => false,
-        omit_expression => true,
-    }, {
-        insta::assert_snapshot!("help", told);
-    });
+    Ok(all)
+}
+
+/// Proves: CLI-1
+pub(crate) fn every_help_is_as_it_was() -> Result<(), Failed> {
+    let line = |(words, text): &(Vec<String>, String)| {
+        format!("$ leasehold {} --help\n{text}\n", words.join(" "))
+    };
+    as_it_was("help", &helps()?.iter().map(line).collect::<String>());
     Ok(())
 }
 
@@ -99,19 +117,9 @@ pub(crate) fn every_answer_is_as_it_was(desk: &Desk) -> Result<(), Failed> {
     ] {
         for form in [&[][..], &["--json"]] {
             let all = [words, form].concat();
-            let out = desk.run(&all)?;
-            let code = out.status.code().unwrap_or(-1);
-            let (said, aside) = (String::from_utf8(out.stdout)?, String::from_utf8(out.stderr)?);
-            told.push_str(&format!("$ leasehold {}\n{said}{aside}[{code}]\n\n", all.join(" ")));
+            told.push_str(&said(&all, desk.run(&all)?)?);
         }
     }
-    let told = masked(&told)?;
-    insta::with_settings!({
-        snapshot_path => "snapshots",
-        prepend_module_to_snapshot => false,
-        omit_expression => true,
-    }, {
-        insta::assert_snapshot!("answers", told);
-    });
+    as_it_was("answers", &masked(&told)?);
     Ok(())
 }

@@ -140,6 +140,29 @@ pub(crate) fn verify_is_content_until_a_rule_is_broken(desk: &Desk) -> Result<()
     same("quick", at(&desk.json(&["verify", "--quick"])?, "/looked_at/breaches"), 0)
 }
 
+/// The job goes by its queue's age, its secret with it; what belongs to another job stays.
+///
+/// Proves: QUE-4, ENC-3
+pub(crate) fn a_prune_takes_the_secrets_along(desk: &Desk) -> Result<(), Failed> {
+    use leasehold::vault::{Binding, KekId, KeyRing, Places, Vault, VaultError};
+    let ring = KeyRing::new(KekId::new("k")?, [7; 32])?;
+    let vault = Vault::new(desk.store.clone(), Arc::new(ring));
+    let jobs = [desk.enqueue(job("q")?)?, desk.enqueue(job("q")?)?];
+    let of = |job: leasehold::JobId| Binding::new(job.to_string(), "r", 1);
+    for job in jobs {
+        desk.wait(vault.put(&of(job), b"marker-of-a-secret", Places::new()))?;
+    }
+    desk.kill_one("q")?;
+    same("too young", at(&desk.json(&["prune"])?, "/pruned"), 0)?;
+    let now = leasehold::PruneRequest::new().older_than(std::time::Duration::ZERO);
+    desk.wait(desk.store.prune(now))?;
+    same("secrets", at(&desk.json(&["prune"])?, "/pruned"), 1)?;
+    let gone = desk.runtime.block_on(vault.open(&of(jobs[0])));
+    same("gone", &Value::from(matches!(gone, Err(VaultError::Absent))), true)?;
+    let left = desk.runtime.block_on(vault.open(&of(jobs[1])));
+    same("left", &Value::from(left.is_ok()), true)
+}
+
 /// Proves: ENC-3
 pub(crate) fn keys_are_listed_rotated_and_retired(desk: &Desk) -> Result<(), Failed> {
     use leasehold::vault::{Binding, KekId, KeyRing, Places, Vault};

@@ -59,6 +59,14 @@ fn text_is_never_taken_for_something_else() {
     let config = loaded.unwrap().config;
     assert_eq!(config.text("producer.scan_dir"), "NO");
     assert_eq!(config.text("producer.rate_limit_key"), "1e3");
+    for text in ["off", "12:30:00", "1_000", "010", "null_", "1.5"] {
+        let config = file("texts", format!("producer: {{scan_dir: {text}}}\n")).unwrap().config;
+        assert_eq!(config.text("producer.scan_dir"), text);
+    }
+    for nothing in ["~", "null", ""] {
+        let got = refused("nothing", format!("producer: {{scan_dir: {nothing}}}\n"));
+        assert!(got.contains("producer.scan_dir: "), "{nothing}: {got}");
+    }
     let queues = [("high", "on"), ("low", "0x10")].map(|(a, b)| (a.to_owned(), b.to_owned()));
     assert_eq!(config.map("worker.queues"), queues);
 }
@@ -66,9 +74,10 @@ fn text_is_never_taken_for_something_else() {
 /// Proves: CFG-1
 #[test]
 fn values_that_only_look_right_are_refused() {
-    for number in
-        ["0x10", "010", "1_000", "1e3", "1.0", "+5", "\"5\"", "on", "~", "", "[5]", "{a: 5}"]
-    {
+    for number in [
+        "0x10", "010", "1_000", "12:30:00", "1e3", "1.0", "+5", "\"5\"", "on", "~", "", "[5]",
+        "{a: 5}",
+    ] {
         let got = refused("numbers", format!("worker:\n  count: {number}\n"));
         assert!(got.contains("worker.count: "), "{number}: {got}");
     }

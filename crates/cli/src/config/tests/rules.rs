@@ -16,6 +16,10 @@ const RULES: &[(&str, &str)] = &[
         "worker.brpoplpush_timeout: \"5s1ms\": must be at most half of worker.heartbeat_ttl, which is 5s",
     ),
     (
+        "worker: {brpoplpush_timeout: 9ms}",
+        "worker.brpoplpush_timeout: \"9ms\": must be at least 10ms",
+    ),
+    (
         "producer: {rate_limit_per_sec: -1}",
         "producer.rate_limit_per_sec: \"-1\": must be at least 0",
     ),

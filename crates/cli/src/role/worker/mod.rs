@@ -72,6 +72,7 @@ fn builder(process: &Process) -> Result<WorkerBuilder> {
         .slots(usize::try_from(config.int("worker.count")).unwrap_or(1))
         .lease(LeaseLength::new(config.duration("worker.heartbeat_ttl"))?)
         .retry(RetryPolicy::new(backoff.0, backoff.1)?)
+        .poll(config.duration("worker.brpoplpush_timeout"))
         .grace(config.duration("worker.grace"))
         .upkeep(Some(config.duration("reaper.interval")));
     for queue in queues(config) {

@@ -1,0 +1,1 @@
+begin; lock table {schema}.jobs in access exclusive mode

@@ -1,0 +1,1 @@
+begin; create schema {schema}
