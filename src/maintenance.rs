@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use leasehold_core::retry::random_unit;
 use leasehold_core::{
-    Actor, AuditEntry, Json, PruneRequest, Pruned, ReclaimRequest, Reclaimed, Result, Store,
-    Timestamp,
+    Actor, AuditEntry, Json, PruneRequest, Pruned, ReclaimRequest, Reclaimed, Result, StatsScope,
+    Store, Timestamp,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -152,7 +152,7 @@ impl Maintenance {
     /// Logs what an operator should know, and measures the skew.
     async fn look(&self) -> Result<Duration> {
         let before = clock::wall()?;
-        let stats = self.store.stats().await?;
+        let stats = self.store.look(StatsScope::Health).await?;
         let skew = skew(before, stats.now, clock::wall()?);
         if skew > SKEW_MAX {
             tracing::warn!("the store's clock and this machine's lie {skew:?} apart");

@@ -7,6 +7,7 @@ use leasehold_core::{
 };
 
 use super::*;
+use crate::worker::tests::fake::Fake;
 
 /// Proves: GLO-7
 #[test]
@@ -53,4 +54,14 @@ async fn passes_take_everything_back_and_report_what_they_moved() {
         })
         .sum();
     assert_eq!(returned, 250);
+}
+
+/// A round costs the same however long a history the store keeps: it counts nothing.
+///
+/// Proves: RP-1
+#[tokio::test]
+async fn a_round_counts_no_rows() {
+    let store = Fake::default();
+    let _upkept = Maintenance::new(Arc::new(store.clone())).run_once().await.unwrap();
+    assert_eq!(store.script(|script| script.looks.clone()), [StatsScope::Health]);
 }

@@ -10,7 +10,9 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::{ClaimedJob, Error, QueueName, Reclaimed, State, Stats, Store, VerdictKind};
+use leasehold_core::{
+    ClaimedJob, Error, QueueName, Reclaimed, State, Stats, StatsScope, Store, VerdictKind,
+};
 use prometheus_client::encoding::prometheus_text;
 use tokio_util::sync::CancellationToken;
 
@@ -97,7 +99,7 @@ impl Metrics {
         while !shutdown.is_cancelled() {
             let before = clock::wall();
             let looked = tokio::select! {
-                looked = tokio::time::timeout(every.max(Duration::from_secs(5)), store.stats()) => looked,
+                looked = tokio::time::timeout(every.max(Duration::from_secs(5)), store.look(StatsScope::Live)) => looked,
                 () = shutdown.cancelled() => return,
             };
             match looked {

@@ -9,6 +9,7 @@ use leasehold_core::{
 };
 
 use super::*;
+use crate::worker::tests::fake::Fake;
 use crate::worker::{Context, Handled, Worker};
 
 fn queue(name: &str) -> QueueName {
@@ -179,4 +180,26 @@ async fn a_worker_tells_its_observer_of_every_claim_and_end() {
         assert_eq!(value(&text, series), Some(expected), "{series}\n{text}");
     }
     assert!(!text.contains("secret"));
+}
+
+/// Figures that are taken every few seconds leave out what has ended, which may be millions of rows.
+///
+/// Proves: MET-1
+#[tokio::test]
+async fn samples_count_nothing_that_has_ended() {
+    let store = Fake::default();
+    let metrics = Arc::new(Metrics::new(&[]));
+    let shutdown = CancellationToken::new();
+    let watching = {
+        let (metrics, store, until) = (metrics.clone(), store.clone(), shutdown.clone());
+        tokio::spawn(async move {
+            metrics.watch(Arc::new(store), Duration::from_millis(1), until).await;
+        })
+    };
+    while value(&metrics.text(), "leasehold_store_up") != Some(1.0) {
+        tokio::task::yield_now().await;
+    }
+    shutdown.cancel();
+    watching.await.unwrap();
+    assert!(store.script(|script| script.looks.iter().all(|scope| *scope == StatsScope::Live)));
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use leasehold_core::{OutboxStats, QueueName, QueueStats, Result, State, Stats};
+use leasehold_core::{OutboxStats, QueueName, QueueStats, Result, State, Stats, StatsScope};
 use tokio_postgres::Row;
 
 use crate::bind::Params;
@@ -19,8 +19,8 @@ const DEAD_ROWS_MANY: u64 = 200_000;
 
 type Queues = BTreeMap<QueueName, QueueStats>;
 
-/// Counts what is where; the connection is inside a transaction.
-pub(crate) async fn stats(db: &Db<'_>, shared: &Shared) -> Result<Stats> {
+/// Counts what the scope asks for; the connection is inside a transaction.
+pub(crate) async fn stats(db: &Db<'_>, shared: &Shared, scope: StatsScope) -> Result<Stats> {
     let facts = Facts::load(db, shared).await?;
     let (engine, warnings) = health(db).await?;
     let mut stats = Stats::new(facts.now, facts.epoch, engine);
@@ -31,12 +31,17 @@ pub(crate) async fn stats(db: &Db<'_>, shared: &Shared) -> Result<Stats> {
         .into_iter()
         .map(|row| (row.name.clone(), QueueStats::new(row.name, row.paused, row.limit)))
         .collect();
-    waiting(db, &facts, &mut queues).await?;
-    blocked(db, &mut queues).await?;
-    leased(db, &facts, &mut queues).await?;
-    ended(db, &mut queues).await?;
+    if scope >= StatsScope::Live {
+        waiting(db, &facts, &mut queues).await?;
+        blocked(db, &mut queues).await?;
+        leased(db, &facts, &mut queues).await?;
+        stats.outbox = outbox(db).await?;
+    }
+    if scope == StatsScope::All {
+        ended(db, &mut queues).await?;
+        stats.outbox.delivered = delivered(db).await?;
+    }
     stats.queues = queues.into_values().collect();
-    stats.outbox = outbox(db).await?;
     Ok(stats)
 }
 
@@ -110,12 +115,16 @@ async fn outbox(db: &Db<'_>) -> Result<OutboxStats> {
         let mut outbox = OutboxStats::default();
         outbox.waiting = columns.number()?;
         outbox.leased = columns.number()?;
-        outbox.delivered = columns.number()?;
         outbox.dead_letter = columns.number()?;
         outbox.oldest_waiting = columns.maybe_time()?;
         Ok(outbox)
     };
     Ok(db.row(sql!("stats_outbox"), Params::new(), read).await?.unwrap_or_default())
+}
+
+async fn delivered(db: &Db<'_>) -> Result<u64> {
+    let read = |row: &Row| Columns::of(row).number();
+    Ok(db.row(sql!("stats_delivered"), Params::new(), read).await?.unwrap_or_default())
 }
 
 /// The engine's name, and what is wrong with the server.

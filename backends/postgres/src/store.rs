@@ -11,7 +11,7 @@ use leasehold_core::{
     Claim, ClaimRequest, Control, Controlled, Enqueued, Error, ErrorKind, EventClaim,
     EventClaimRequest, EventFence, EventSettlement, Found, Hints, Limits, NewEvent, NewJob, Page,
     Progress, PruneRequest, Pruned, Published, Query, ReclaimRequest, Reclaimed, Records,
-    RenewRequest, Renewal, Result, Settled, Settlement, Stats, Store,
+    RenewRequest, Renewal, Result, Settled, Settlement, Stats, StatsScope, Store,
 };
 use tokio_postgres::{IsolationLevel, Transaction};
 
@@ -330,17 +330,17 @@ impl Store for PostgresStore {
         Err(gone("find"))
     }
 
-    async fn stats(&self) -> Result<Stats> {
+    async fn look(&self, scope: StatsScope) -> Result<Stats> {
         for dead in 0..=DEAD_MAX {
             let counted = async {
                 let mut client = self.reader().await.map_err(Failed::begun)?;
                 let begun = snapshot(&mut client).await.map_err(Failed::unbegun)?;
-                let counted = stats::stats(&self.db(&begun), &self.0.shared).await;
+                let counted = stats::stats(&self.db(&begun), &self.0.shared, scope).await;
                 counted.map_err(Failed::begun)
             };
             match counted.await {
                 Err(failed) if failed.is_of_a_dead_connection() && dead < DEAD_MAX => {}
-                Err(failed) => return Err(named(failed.error, "stats")),
+                Err(failed) => return Err(named(failed.error, "look")),
                 Ok(mut stats) => {
                     let heard = self.0.wakes.hears().filter(|_| !self.0.target.behind_pooler);
                     heard.into_iter().for_each(|heard| stats.tell_of_wake_ups(heard));
@@ -348,7 +348,7 @@ impl Store for PostgresStore {
                 }
             }
         }
-        Err(gone("stats"))
+        Err(gone("look"))
     }
 
     async fn prune(&self, request: PruneRequest) -> Result<Pruned> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use leasehold_core::{OutboxStats, QueueName, QueueStats, Result, State, Stats};
+use leasehold_core::{OutboxStats, QueueName, QueueStats, Result, State, Stats, StatsScope};
 use rusqlite::{Connection, params};
 
 use crate::files::Files;
@@ -14,8 +14,8 @@ use crate::statement::{row, rows, sql};
 
 type Queues = BTreeMap<QueueName, QueueStats>;
 
-/// Counts what is where; the connection is inside a transaction.
-pub(crate) fn stats(conn: &Connection, shared: &Shared) -> Result<Stats> {
+/// Counts what the scope asks for; the connection is inside a transaction.
+pub(crate) fn stats(conn: &Connection, shared: &Shared, scope: StatsScope) -> Result<Stats> {
     let facts = Facts::load(conn, shared)?;
     let engine = format!("SQLite {}", rusqlite::version());
     let mut stats = Stats::new(facts.now, facts.epoch, engine);
@@ -24,12 +24,17 @@ pub(crate) fn stats(conn: &Connection, shared: &Shared) -> Result<Stats> {
         .into_iter()
         .map(|row| (row.name.clone(), QueueStats::new(row.name, row.paused, row.limit)))
         .collect();
-    waiting(conn, &facts, &mut queues)?;
-    blocked(conn, &mut queues)?;
-    leased(conn, &facts, &mut queues)?;
-    ended(conn, &mut queues)?;
+    if scope >= StatsScope::Live {
+        waiting(conn, &facts, &mut queues)?;
+        blocked(conn, &mut queues)?;
+        leased(conn, &facts, &mut queues)?;
+        stats.outbox = outbox(conn)?;
+    }
+    if scope == StatsScope::All {
+        ended(conn, &mut queues)?;
+        stats.outbox.delivered = delivered(conn)?;
+    }
     stats.queues = queues.into_values().collect();
-    stats.outbox = outbox(conn)?;
     stats.warnings.extend(shared.clock.warning(facts.now));
     stats.warnings.extend(shared.files.as_ref().and_then(Files::warning));
     stats.log_bytes = shared.files.as_ref().map(Files::log_bytes);
@@ -108,12 +113,16 @@ fn outbox(conn: &Connection) -> Result<OutboxStats> {
         let mut outbox = OutboxStats::default();
         outbox.waiting = count(columns.raw()?);
         outbox.leased = count(columns.raw()?);
-        outbox.delivered = count(columns.raw()?);
         outbox.dead_letter = count(columns.raw()?);
         outbox.oldest_waiting = columns.maybe_time()?;
         Ok(outbox)
     };
     Ok(row(conn, sql!("stats_outbox"), [], read)?.unwrap_or_default())
+}
+
+fn delivered(conn: &Connection) -> Result<u64> {
+    let read = |row: &rusqlite::Row<'_>| Ok(count(Columns::of(row).raw()?));
+    Ok(row(conn, sql!("stats_delivered"), [], read)?.unwrap_or_default())
 }
 
 fn count(rows: i64) -> u64 {

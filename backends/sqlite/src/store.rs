@@ -13,7 +13,7 @@ use leasehold_core::{
     Claim, ClaimRequest, Control, Controlled, Enqueued, Error, ErrorKind, EventClaim,
     EventClaimRequest, EventFence, EventSettlement, Found, Hints, Limits, NewEvent, NewJob, Page,
     Progress, PruneRequest, Pruned, Published, Query, ReclaimRequest, Reclaimed, Records,
-    RenewRequest, Renewal, Result, Settled, Settlement, Stats, Store,
+    RenewRequest, Renewal, Result, Settled, Settlement, Stats, StatsScope, Store,
 };
 use rusqlite::{Connection, Transaction};
 use tokio::sync::{oneshot, watch};
@@ -381,8 +381,8 @@ impl Store for SqliteStore {
         self.read("find", move |conn, shared| find::find(conn, shared, &query)).await
     }
 
-    async fn stats(&self) -> Result<Stats> {
-        self.read("stats", stats::stats).await
+    async fn look(&self, scope: StatsScope) -> Result<Stats> {
+        self.read("look", move |conn, shared| stats::stats(conn, shared, scope)).await
     }
 
     async fn prune(&self, request: PruneRequest) -> Result<Pruned> {

@@ -23,7 +23,7 @@ const ROWS_SMALL: usize = 5_000;
 const ROWS_LARGE: usize = 100_000;
 
 /// Statements that count everything there is: each reads an index and no table.
-const COUNTS: [&str; 3] = ["stats_waiting", "stats_ended", "stats_outbox"];
+const COUNTS: [&str; 4] = ["stats_waiting", "stats_ended", "stats_outbox", "stats_delivered"];
 /// Statements that sort a few rows: what is leased, which nothing but the workers' slots bounds, or the
 /// events of one ordering key, or the jobs about one subject.
 const SORTS: [&str; 7] = [

@@ -70,6 +70,7 @@ async fn hot_statements_walk_their_index() {
         ),
         (include_str!("../src/sql/stats_waiting.sql"), "COVERING INDEX leasehold_jobs_claimable"),
         (include_str!("../src/sql/stats_outbox.sql"), "COVERING INDEX leasehold_events_listed"),
+        (include_str!("../src/sql/stats_delivered.sql"), "COVERING INDEX leasehold_events_listed"),
         (include_str!("../src/sql/stats_ended.sql"), "COVERING INDEX leasehold_jobs_ended"),
     ];
     for (statement, wanted) in table {

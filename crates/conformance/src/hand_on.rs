@@ -1,7 +1,7 @@
 //! Owns the list of a store's verbs by which a store in front of another hands them on. Refuses to know
 //! what that store does before and after.
 
-/// Has a type with `inner`, `pass` and `look` be a store: writes go by `pass`, what only reads by `look`.
+/// Has a type with `inner`, `pass` and `read` be a store: writes go by `pass`, what only reads by `read`.
 macro_rules! hand_on {
     ($kind:ident) => {
         $crate::hand_on::verbs! {
@@ -20,7 +20,7 @@ macro_rules! hand_on {
             prune(request: PruneRequest) -> Pruned;
             } {
             find(query: Query) -> Page<Found>;
-            stats() -> Stats;
+            look(scope: StatsScope) -> Stats;
             } {
             fn hints(&self) -> Hints { self.inner.hints() }
 
@@ -50,7 +50,7 @@ macro_rules! hand_on {
     };
 }
 
-/// Hands the verbs of one trait on: those of the first list by `pass`, the others by `look`.
+/// Hands the verbs of one trait on: those of the first list by `pass`, the others by `read`.
 macro_rules! verbs {
     (
         $kind:ident: $seam:ident by $of:ident
@@ -64,7 +64,7 @@ macro_rules! verbs {
                 self.pass(stringify!($verb), self.inner.$of().$verb($($name),*)).await
             })*
             $(async fn $read(&self, $($given: $sort),*) -> Result<$said> {
-                self.look(stringify!($read), self.inner.$of().$read($($given),*)).await
+                self.read(stringify!($read), self.inner.$of().$read($($given),*)).await
             })*
             $($rest)*
         }

@@ -89,5 +89,5 @@ pub use statement::{Statement, Value};
 pub use store::{Store, StoreExt};
 pub use time::{LeaseLength, Timestamp};
 pub use tombstone_view::TombstoneView;
-pub use upkeep::{OutboxStats, PruneRequest, Pruned, QueueStats, Stats};
+pub use upkeep::{OutboxStats, PruneRequest, Pruned, QueueStats, Stats, StatsScope};
 pub use wait_view::{ParentCounts, WaitView};

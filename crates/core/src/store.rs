@@ -16,7 +16,7 @@ use crate::job::{Enqueued, NewJob};
 use crate::query::{Found, JobFilter, JobView, Page, Paging, Query};
 use crate::record::Records;
 use crate::settle::{Progress, Settled, Settlement, Verdict};
-use crate::upkeep::{PruneRequest, Pruned, Stats};
+use crate::upkeep::{PruneRequest, Pruned, Stats, StatsScope};
 
 /// A durable job store with a transactional outbox; every verb is exactly one transaction.
 ///
@@ -106,11 +106,20 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// `Invalid` for a page size out of range; engine errors.
     async fn find(&self, query: Query) -> Result<Page<Found>>;
 
-    /// Counts what is where.
+    /// Tells the store's state, and counts as much as the scope asks for.
     ///
     /// # Errors
     /// Engine errors only.
-    async fn stats(&self) -> Result<Stats>;
+    async fn look(&self, scope: StatsScope) -> Result<Stats>;
+
+    /// Counts what is where, what has ended too: [`look`](Store::look) with [`StatsScope::All`]. It takes longer
+    /// the more ended rows there are; who looks every few seconds asks for less.
+    ///
+    /// # Errors
+    /// Engine errors only.
+    async fn stats(&self) -> Result<Stats> {
+        self.look(StatsScope::All).await
+    }
 
     /// Lets go of what has ended long enough ago; live rows are never touched.
     ///

@@ -7,6 +7,19 @@ use crate::fence::Epoch;
 use crate::name::QueueName;
 use crate::time::Timestamp;
 
+/// How much a look at a store counts. What is left out stands at zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StatsScope {
+    /// Nothing: the clock, the engine, the settings of the queues, the warnings. Costs the same however many rows
+    /// there are.
+    Health,
+    /// Also what is not over: jobs that wait or are leased, undelivered and dead events. Costs as much as there is
+    /// of these.
+    Live,
+    /// Also what has ended and was not pruned.
+    All,
+}
+
 /// How much is where.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

@@ -14,7 +14,7 @@ use leasehold_core::{
     ErrorKind, EventClaim, EventClaimRequest, EventFence, EventSettlement, EventState, Hints,
     LeaseLength, Limits, LostReason, MemoryStore, NewEvent, NewJob, Ordering, Place, Progress,
     PruneRequest, Pruned, Published, ReclaimRequest, Reclaimed, Records, RenewRequest, Renewal,
-    Result, Settled, Settlement, State, Stats, Store, Timestamp, Verdict,
+    Result, Settled, Settlement, State, Stats, StatsScope, Store, Timestamp, Verdict,
 };
 use tokio::sync::Notify;
 
@@ -62,6 +62,8 @@ pub(crate) struct Script {
     pub(crate) events: VecDeque<NewEvent>,
     pub(crate) event_claims: Vec<EventClaimRequest>,
     pub(crate) delivered: Vec<EventSettlement>,
+    /// How much each look was to count.
+    pub(crate) looks: Vec<StatsScope>,
     taken: HashMap<ClaimId, Vec<Claim>>,
     events_taken: HashMap<ClaimId, Vec<EventClaim>>,
 }
@@ -333,8 +335,9 @@ impl Store for Fake {
         unscripted()
     }
 
-    async fn stats(&self) -> Result<Stats> {
-        unscripted()
+    async fn look(&self, scope: StatsScope) -> Result<Stats> {
+        self.script(|script| script.looks.push(scope));
+        Ok(Stats::new(Timestamp::MIN, Epoch::default(), "fake"))
     }
 
     async fn prune(&self, _: PruneRequest) -> Result<Pruned> {

@@ -1,7 +1,6 @@
--- How many events are where, and since when the oldest undelivered one waits.
+-- How many events are still to go or given up, and since when the oldest undelivered one waits.
 select coalesce(sum(rows) filter (where state = 'waiting'), 0)::bigint,
   coalesce(sum(rows) filter (where state = 'leased'), 0)::bigint,
-  coalesce(sum(rows) filter (where state = 'delivered'), 0)::bigint,
   coalesce(sum(rows) filter (where state = 'dead_letter'), 0)::bigint,
   min(first)
 from (
@@ -17,6 +16,6 @@ from (
   union all
   select state, count(*), null
   from leasehold.events
-  where finished_at is not null
+  where finished_at is not null and state = 'dead_letter'
   group by state
 ) parts

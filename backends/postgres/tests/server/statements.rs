@@ -30,10 +30,11 @@ pub(crate) enum Sort {
 }
 
 const NONE: &str = "'00000000-0000-0000-0000-000000000000'";
-const COUNTS: [&str; 6] = [
+const COUNTS: [&str; 7] = [
     "count_leased",
     "count_leased_all",
     "stats_blocked",
+    "stats_delivered",
     "stats_ended",
     "stats_leased",
     "stats_waiting",
@@ -160,6 +161,7 @@ const TABLE: &[(&str, &str)] = &[
     ("set_aside", "({leased})[1], now(), gen_random_uuid(), 'infinity'"),
     ("set_aside_event", "({held_events})[1], now(), gen_random_uuid(), '{{}}'"),
     ("stats_blocked", ""),
+    ("stats_delivered", ""),
     ("shared_queues", "array['default', 'shared', 'none']"),
     ("stats_ended", ""),
     ("stats_leased", "now()"),

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use leasehold::{
-    Found, JobFilter, JobView, Paging, ParentCounts, Query, QueueView, Result, State, Stats, Store,
+    Found, JobFilter, JobView, Paging, ParentCounts, Query, QueueView, Result, State, Stats,
+    StatsScope, Store,
 };
 use serde_json::json;
 
@@ -14,7 +15,7 @@ use super::answer::Answer;
 pub(super) async fn tell(store: &Arc<dyn Store>, job: &JobView) -> Result<Answer> {
     let reasons = match job.state {
         State::Waiting => waiting(store, job).await?,
-        State::Leased => vec![running(job, &store.stats().await?)],
+        State::Leased => vec![running(job, &store.look(StatsScope::Live).await?)],
         ended => vec![format!(
             "it is over: {} since {}",
             ended.as_str(),
@@ -44,7 +45,7 @@ fn running(job: &JobView, stats: &Stats) -> String {
 }
 
 async fn waiting(store: &Arc<dyn Store>, job: &JobView) -> Result<Vec<String>> {
-    let stats = store.stats().await?;
+    let stats = store.look(StatsScope::Live).await?;
     let mut reasons = Vec::new();
     if job.blocked {
         reasons.push(blocked(store, job).await?);

@@ -49,7 +49,7 @@ impl Watched {
         answer
     }
 
-    async fn look<T>(
+    async fn read<T>(
         &self,
         _verb: &'static str,
         call: impl Future<Output = Result<T>> + Send,

@@ -156,7 +156,7 @@ impl Counted {
         answer
     }
 
-    async fn look<T: Answer>(
+    async fn read<T: Answer>(
         &self,
         verb: &'static str,
         call: impl Future<Output = Result<T>> + Send,

@@ -42,7 +42,7 @@ impl Stuck {
         call.await
     }
 
-    async fn look<T>(
+    async fn read<T>(
         &self,
         _verb: &'static str,
         call: impl Future<Output = Result<T>> + Send,

@@ -40,7 +40,7 @@ pub const VERBS: [(&str, Presents); 14] = [
     ("settle_events", OfEvent),
     ("control", Nothing("an operator owns no claim")),
     ("find", Nothing("it reads")),
-    ("stats", Nothing("it reads")),
+    ("look", Nothing("it reads")),
     ("prune", Nothing("it touches ended rows only")),
 ];
 

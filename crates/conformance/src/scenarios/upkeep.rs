@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    ErrorKind, Found, JobFilter, Paging, PruneRequest, Query, Result, Scope, Settlement, State,
-    StoreExt, Verdict,
+    Control, ErrorKind, EventVerdict, Found, JobFilter, OutboxStats, Paging, PruneRequest, Query,
+    Result, Scope, Settlement, State, StatsScope, StoreExt, Verdict,
 };
 
 use super::group;
-use crate::lab::{Lab, job};
+use crate::lab::{Lab, event, job, passing};
 
 group!("upkeep": live_jobs_are_never_pruned, tombstone_answers_the_repeated_settle,
-    tombstone_tells_of_the_pruned_job, pages_neither_skip_nor_repeat, page_size_is_bounded, stats_count_each_state);
+    tombstone_tells_of_the_pruned_job, pages_neither_skip_nor_repeat, page_size_is_bounded, stats_count_each_state,
+    a_look_counts_no_more_than_it_is_asked_for);
 
 /// Prune leaves waiting and leased jobs alone, however old.
 ///
@@ -113,5 +114,42 @@ async fn stats_count_each_state(lab: &Lab) -> Result<()> {
     let stats = lab.stats().await?;
     let queue = stats.queue(&held.job.queue).expect("the default queue");
     assert_eq!((queue.ready, queue.later, queue.leased, queue.succeeded), (1, 1, 1, 1));
+    Ok(())
+}
+
+/// A look tells of settings whatever its scope, of what has ended only when asked for everything, and each scope
+/// counts all that a narrower one does.
+///
+/// Proves: PAR-1, MET-1
+async fn a_look_counts_no_more_than_it_is_asked_for(lab: &Lab) -> Result<()> {
+    let (done, dead) = (lab.claimed().await?, lab.claimed().await?);
+    lab.succeed(done.fence).await?;
+    lab.end(dead.fence, Verdict::DeadLetter { failure: passing() }).await?;
+    lab.add(job(3)).await?;
+    lab.publish((0..3).map(event).collect()).await?;
+    let claims = lab.take_events(2).await?;
+    lab.end_event(claims[0].fence, EventVerdict::Delivered).await?;
+    lab.end_event(claims[1].fence, EventVerdict::DeadLetter { failure: passing() }).await?;
+    lab.control(Control::Pause(dead.job.queue.clone())).await?;
+
+    let all = lab.look(StatsScope::All).await?;
+    assert_eq!(all, lab.stats().await?, "the short form asks for everything");
+    let queue = all.queue(&dead.job.queue).expect("the default queue");
+    assert_eq!((queue.ready, queue.succeeded, queue.dead_letter, queue.paused), (1, 1, 1, true));
+    assert_eq!((all.outbox.waiting, all.outbox.delivered, all.outbox.dead_letter), (1, 1, 1));
+
+    let mut expected = all;
+    expected.outbox.delivered = 0;
+    expected.queues.iter_mut().for_each(|it| (it.succeeded, it.dead_letter) = (0, 0));
+    assert_eq!(
+        lab.look(StatsScope::Live).await?,
+        expected,
+        "what has ended is left out, but dead events"
+    );
+    expected.outbox = OutboxStats::default();
+    expected.queues.iter_mut().for_each(|it| {
+        (it.ready, it.oldest_ready, it.first_due) = (0, None, None);
+    });
+    assert_eq!(lab.look(StatsScope::Health).await?, expected, "nothing is counted");
     Ok(())
 }

@@ -53,7 +53,7 @@ use crate::record::Records;
 use crate::rules::Ids;
 use crate::settle::{Progress, Settled, Settlement};
 use crate::store::Store;
-use crate::upkeep::{PruneRequest, Pruned, Stats};
+use crate::upkeep::{PruneRequest, Pruned, Stats, StatsScope};
 
 /// A store that lives in this process's memory; clones share it.
 #[derive(Clone, Debug)]
@@ -169,8 +169,8 @@ impl Store for MemoryStore {
         self.lock().find(&query)
     }
 
-    async fn stats(&self) -> Result<Stats> {
-        Ok(self.lock().stats(&self.facts()))
+    async fn look(&self, scope: StatsScope) -> Result<Stats> {
+        Ok(self.lock().stats(&self.facts(), scope))
     }
 
     async fn prune(&self, request: PruneRequest) -> Result<Pruned> {

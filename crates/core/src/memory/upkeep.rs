@@ -11,23 +11,27 @@ use crate::lifecycle::State as JobState;
 use crate::name::QueueName;
 use crate::row::{JobRow, TombstoneRow};
 use crate::time::Timestamp;
-use crate::upkeep::{PruneRequest, Pruned, QueueStats, Stats};
+use crate::upkeep::{PruneRequest, Pruned, QueueStats, Stats, StatsScope};
 
 impl State {
-    pub(super) fn stats(&self, facts: &Facts<'_>) -> Stats {
+    pub(super) fn stats(&self, facts: &Facts<'_>, scope: StatsScope) -> Stats {
         let mut stats = Stats::new(facts.now, self.epoch, "memory");
         stats.limit = self.limit;
         let queues = self.queues.values();
         let mut by_name: BTreeMap<&QueueName, QueueStats> = queues
             .map(|row| (&row.name, QueueStats::new(row.name.clone(), row.paused, row.limit)))
             .collect();
-        for row in self.jobs.values() {
+        let live = scope >= StatsScope::Live;
+        let all = scope == StatsScope::All;
+        for row in self.jobs.values().filter(|row| if row.state.is_terminal() { all } else { live })
+        {
             if let Some(queue) = by_name.get_mut(&row.queue) {
                 count(queue, row, facts.now);
             }
         }
         stats.queues = by_name.into_values().collect();
-        for row in self.events.values() {
+        let counts = |state| if state == EventState::Delivered { all } else { live };
+        for row in self.events.values().filter(|row| counts(row.state)) {
             let outbox = &mut stats.outbox;
             match row.state {
                 EventState::Waiting => outbox.waiting += 1,

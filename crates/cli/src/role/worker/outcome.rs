@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold::circuit::{Circuit, CircuitBreakers};
 use leasehold::{
     CancellationToken, Failure, FailureCode, Found, Handled, HandlerError, JobFilter, JobView,
-    Paging, Query, QueueName, Result, State, Stats, Store, Timestamp,
+    Paging, Query, QueueName, Result, State, Stats, StatsScope, Store, Timestamp,
 };
 use serde::Serialize;
 
@@ -130,7 +130,7 @@ async fn is_empty(config: &Config, store: &Arc<dyn Store>) -> Result<bool> {
         }
     }
     // Behind one that rests there may be others: their counts tell, however many they are.
-    Ok(!rest || queues_rest(&queues, &store.stats().await?))
+    Ok(!rest || queues_rest(&queues, &store.look(StatsScope::Live).await?))
 }
 
 fn rests(job: &JobView) -> bool {
