@@ -46,7 +46,8 @@ impl Sizes {
 impl Course {
     /// Whether a word given on the command line means this one.
     pub(crate) fn is(&self, word: &str) -> bool {
-        self.workload.name().starts_with(word)
+        let name = if self.kind == Kind::Reapers { "reapers" } else { self.workload.name() };
+        name.starts_with(word)
     }
 }
 
@@ -71,6 +72,7 @@ pub(crate) fn all(engine: Engine) -> Vec<Course> {
         raw(Workload::W3, 1_000, true, Target::None),
         own(Workload::W3, Kind::Fence { batch: 1_000 }, AtLeast(0.97)),
         own(Workload::W3Partitions, Kind::Partitions, AtLeast(0.7)),
+        own(Workload::W3, Kind::Reapers, AtLeast(0.95)),
         own(Workload::W4FromCall, Kind::Pickup, AtMost(1.3)),
         own(Workload::W4FromCommit, Kind::Pickup, AtMost(1.2)),
         crowd(Workload::W5By1M),
@@ -97,6 +99,7 @@ impl Course {
             Kind::Fence { batch } => run.fence(self, batch, table).await,
             Kind::GroupCommit => run.group_commit(self, table).await,
             Kind::Partitions => run.partitions(self, table).await,
+            Kind::Reapers => run.reapers(self, table).await,
             Kind::Pickup => run.pickup(self, table).await,
             Kind::Crowd => run.crowd(self, table).await,
             Kind::Processes => run.processes(self, table).await,

@@ -11,6 +11,7 @@ mod course;
 mod engine;
 mod measure;
 mod postgres;
+mod reapers;
 mod sqlite;
 mod table;
 

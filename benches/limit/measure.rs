@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Partitions,
     /// The raw loop's time to the start of the work.
     Pickup,
+    /// Our own drain without the reapers.
+    Reapers,
     /// Our own drain without the crowd.
     Crowd,
     /// Our own fewer processes.
@@ -51,7 +53,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn load(&self, opened: &Opened, workload: Workload) -> Outcome<Load> {
+    pub(crate) fn load(&self, opened: &Opened, workload: Workload) -> Outcome<Load> {
         Ok(Load {
             opened: opened.clone(),
             queue: fresh_queue()?,
@@ -64,7 +66,12 @@ impl Run<'_> {
         })
     }
 
-    fn head<'a>(&self, course: &Course, workload: &'a str, against: &'a str) -> Head<'a> {
+    pub(crate) fn head<'a>(
+        &self,
+        course: &Course,
+        workload: &'a str,
+        against: &'a str,
+    ) -> Head<'a> {
         let (engine, jobs) = (self.engine.name(), self.sizes.jobs_of(course.workload));
         Head { engine, workload, figure: "jobs/s", against, jobs, target: course.target }
     }
@@ -347,7 +354,7 @@ impl Run<'_> {
     }
 }
 
-fn only(samples: Vec<Sample>) -> Outcome<Sample> {
+pub(crate) fn only(samples: Vec<Sample>) -> Outcome<Sample> {
     samples.into_iter().next().ok_or_else(|| "a workload measured nothing".into())
 }
 
@@ -377,7 +384,7 @@ async fn raw_sample(
 }
 
 /// How many tasks have been runnable in the last minute, where the system tells.
-fn load_average() -> Option<f64> {
+pub(crate) fn load_average() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
