@@ -134,6 +134,18 @@ fn status_counts_what_is_where(desk: &Desk) -> Result<(), Failed> {
     ] {
         same(name, at(row, &format!("/{name}")), wanted)?;
     }
+    same("no rate", at(row, "/ended_per_second"), Value::Null)?;
+    same("nobody holds anything", &Value::from(rows(&status, "workers")?.len()), 0)?;
+    let worker = WorkerId::new();
+    let request = ClaimRequest::new(worker, [QueueName::new("mail")?]).limit(2);
+    same("held", &Value::from(desk.wait(desk.store.claim(request))?.len()), 2)?;
+    let busy = desk.json(&["status", "--over", "1"])?;
+    same("running", at(&busy, "/queues/rows/0/running"), 2)?;
+    same("came", at(&busy, "/queues/rows/0/new_per_second"), 0.0)?;
+    same("ended", at(&busy, "/queues/rows/0/ended_per_second"), 0.0)?;
+    same("worker", at(&busy, "/workers/rows/0/worker"), worker.to_string())?;
+    same("its jobs", at(&busy, "/workers/rows/0/running"), 2)?;
+    same("its lease", &Value::from(at(&busy, "/workers/rows/0/next_lease_end").is_string()), true)?;
     same("outbox", at(&status, "/outbox/waiting"), 1)?;
     same("limit", at(&status, "/store/limit"), Value::Null)
 }

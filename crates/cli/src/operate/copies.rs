@@ -1,12 +1,16 @@
 //! Owns backup and restore of SQLite databases. PostgreSQL has its own tools, which this says.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use leasehold::{Actor, CancellationToken, Epoch, Error, Result, sqlite};
 use serde_json::json;
 
 use super::answer::Answer;
 use crate::role::signals;
+
+/// How often it is told how far a copy is.
+const TELL: Duration = Duration::from_secs(5);
 
 /// Copies a database.
 pub(super) async fn back_up(url: &str, to: PathBuf) -> Result<Answer> {
@@ -18,6 +22,7 @@ pub(super) async fn back_up(url: &str, to: PathBuf) -> Result<Answer> {
     let part = to.clone();
     tokio::select! {
         done = store.back_up(to) => done?,
+        () = progress(&part) => {}
         () = shutdown.cancelled() => ended(|| sqlite::abandon_copy(&part)),
     }
     store.close().await;
@@ -40,6 +45,18 @@ pub(super) async fn restore(
         () = shutdown.cancelled() => ended(|| sqlite::abandon_restore(url)),
     };
     Ok(Answer::facts([("epoch", json!(epoch.get()))]))
+}
+
+/// Tells how much of a copy is there, every few seconds, for as long as it is made.
+async fn progress(to: &Path) {
+    let mut part = to.as_os_str().to_owned();
+    part.push(".part");
+    loop {
+        tokio::time::sleep(TELL).await;
+        if let Ok(facts) = std::fs::metadata(&part) {
+            crate::failure::tell(format!("{} MB copied", facts.len() / 1_000_000));
+        }
+    }
 }
 
 /// Ends the process at once: the thread that copies cannot be stopped, what it has written can go.

@@ -46,8 +46,15 @@ pub struct Place {
 /// What an operator asks for.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// How much is where: queues, outbox, clock, warnings.
-    Status(Place),
+    /// How much is where: queues, workers, outbox, clock, warnings.
+    Status {
+        /// Where
+        #[command(flatten)]
+        place: Place,
+        /// What beside the counts
+        #[command(flatten)]
+        look: status::Look,
+    },
     /// Lists, shows, cancels, retries and wakes jobs.
     Jobs(Acting<jobs::Action>),
     /// Lists queues, and pauses, resumes and limits them.
@@ -156,9 +163,9 @@ impl PageOf {
 /// The configuration's, the store's, and what cannot be printed.
 pub async fn run(command: Command) -> Result<(), Fatal> {
     let (place, answer) = match command {
-        Command::Status(place) => {
+        Command::Status { place, look } => {
             let store = place.open_for(true).await?;
-            (place, status::show(&store).await?)
+            (place, status::show(&store, look).await?)
         }
         Command::Jobs(Acting { place, action }) => {
             let store = place.open_for(action.looks()).await?;

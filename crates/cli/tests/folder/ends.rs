@@ -96,6 +96,31 @@ pub(crate) fn a_command_ends_with_all_it_started(yard: &Yard) -> Result<(), Fail
     Ok(())
 }
 
+/// An operator calls the job off: the command that runs for it is ended with all it started, and is not run again.
+///
+/// Proves: QUE-2
+pub(crate) fn a_job_that_is_called_off_ends_its_command(yard: &Yard) -> Result<(), Failed> {
+    let ids = yard.beside("ids").display().to_string();
+    yard.configure(
+        &["sh", "-c", "sleep 300 & echo $! >> \"$1\"; echo $$ >> \"$1\"; wait", "sh", &ids],
+        "",
+    )?;
+    yard.put("file", "x")?;
+    let mut running = yard.start(&["--role=all"])?;
+    let started = || std::fs::read_to_string(&ids).unwrap_or_default();
+    yard.until("it runs", |_| Ok(started().lines().count() == 2))?;
+    let job = yard.jobs()?.pop().ok_or("no job")?.id.to_string();
+    yard.run(&["jobs", "cancel", &job, "--reason", "not wanted"])?;
+    yard.until("it is called off", |yard| {
+        Ok(yard.jobs()?.iter().all(|job| job.state == State::Cancelled))
+    })?;
+    for id in started().lines() {
+        same("a process is left", runs(id), false)?;
+    }
+    same("exit code", running.terminate()?, Some(0))?;
+    same("started", started().lines().count(), 2)
+}
+
 /// Proves: DL-2, SEC-2, LOG-1
 pub(crate) fn output_is_bounded_and_masked(yard: &Yard) -> Result<(), Failed> {
     yard.configure(

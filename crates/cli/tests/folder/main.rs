@@ -32,6 +32,10 @@ const PLAYS: &[(&str, Play)] = &[
     ("ends::an_open_breaker_is_told_of_once", ends::an_open_breaker_is_told_of_once),
     ("ends::exit_codes_are_classes", ends::exit_codes_are_classes),
     ("ends::a_command_ends_with_all_it_started", ends::a_command_ends_with_all_it_started),
+    (
+        "ends::a_job_that_is_called_off_ends_its_command",
+        ends::a_job_that_is_called_off_ends_its_command,
+    ),
     ("ends::output_is_bounded_and_masked", ends::output_is_bounded_and_masked),
     ("ends::a_command_sees_only_listed_variables", ends::a_command_sees_only_listed_variables),
     ("ends::a_bad_start_says_why", ends::a_bad_start_says_why),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+mod deploy;
 mod rules;
 mod secrets;
 
