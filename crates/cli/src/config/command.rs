@@ -1,10 +1,10 @@
 //! Owns `leasehold config`: checks a configuration, or shows it. Refuses to know its keys.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::{defaults, environment, json, load, show_yaml};
+use super::{defaults, diagnostics, environment, json, load, show_yaml};
 use crate::failure::Fatal;
 use crate::role::{self, Role};
 
@@ -28,6 +28,9 @@ enum Action {
         /// The role that is to start
         #[arg(long, default_value = "all")]
         role: Role,
+        /// For programs: problems and notes as JSON, also where there are none
+        #[arg(long)]
+        json: bool,
     },
     /// Shows every key with its value and where the value comes from; secrets as stars.
     Show {
@@ -49,14 +52,7 @@ enum Action {
 /// The problems of the configuration.
 pub fn run(arguments: Arguments) -> Result<(), Fatal> {
     let text = match arguments.action {
-        Action::Check { config, role } => {
-            let loaded = load(config.as_deref(), &environment())?;
-            for note in &loaded.notes {
-                crate::failure::tell(format!("note: {note}"));
-            }
-            role::check(role, &loaded.config)?;
-            String::new()
-        }
+        Action::Check { config, role, json } => return check(config.as_deref(), role, json),
         Action::Show { defaults: true, .. } => defaults(),
         Action::Show { config, json: as_json, .. } => {
             let loaded = load(config.as_deref(), &environment())?;
@@ -64,4 +60,18 @@ pub fn run(arguments: Arguments) -> Result<(), Fatal> {
         }
     };
     Ok(crate::failure::print(text.as_bytes())?)
+}
+
+fn check(path: Option<&Path>, role: Role, as_json: bool) -> Result<(), Fatal> {
+    let (notes, checked) = match load(path, &environment()) {
+        Ok(loaded) => (loaded.notes, role::check(role, &loaded.config)),
+        Err(problems) => (Vec::new(), Err(problems)),
+    };
+    if as_json {
+        let problems = checked.as_ref().err().map_or(&[][..], |problems| &problems.0);
+        crate::failure::print(diagnostics(problems, &notes).as_bytes())?;
+    } else {
+        notes.iter().for_each(|note| crate::failure::tell(format!("note: {note}")));
+    }
+    Ok(checked?)
 }

@@ -26,7 +26,7 @@ use std::path::Path;
 pub use key::{Effect, KEYS, Key, Kind};
 pub use problem::{Note, Origin, Problem, Problems};
 pub use secret::Secret;
-pub use show::{defaults, json, yaml as show_yaml};
+pub use show::{defaults, diagnostics, json, yaml as show_yaml};
 pub use values::{Config, Value};
 
 /// A configuration that passed every rule, and what is worth knowing of it.

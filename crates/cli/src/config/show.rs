@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::key::{Effect, KEYS, Key};
+use super::problem::{Note, Origin, Problem};
 use super::rules::{is_secret, mask_url, written};
 use super::values::{Config, Value};
 
@@ -51,6 +52,29 @@ pub fn json(config: &Config) -> String {
     });
     let all: serde_json::Map<String, serde_json::Value> = keys.collect();
     format!("{:#}\n", serde_json::Value::Object(all))
+}
+
+/// Prints what is wrong and what is worth knowing, for programs.
+#[must_use]
+pub fn diagnostics(problems: &[Problem], notes: &[Note]) -> String {
+    let wrong = problems.iter().map(|it| {
+        json!({ "origin": place(&it.origin), "key": it.key, "value": it.value, "rule": it.rule })
+    });
+    let odd = notes
+        .iter()
+        .map(|it| json!({ "origin": place(&it.origin), "key": it.key, "text": it.text }));
+    let (wrong, odd): (Vec<_>, Vec<_>) = (wrong.collect(), odd.collect());
+    format!("{:#}\n", json!({ "problems": wrong, "notes": odd }))
+}
+
+fn place(origin: &Origin) -> serde_json::Value {
+    match origin {
+        Origin::Default => json!({ "default": true }),
+        Origin::File { path, line, column } => {
+            json!({ "file": path, "line": line, "column": column })
+        }
+        Origin::Environment(name) => json!({ "variable": name }),
+    }
 }
 
 fn render(config: &Config, remark: impl Fn(&Key) -> String) -> String {

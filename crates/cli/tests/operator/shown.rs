@@ -150,7 +150,7 @@ pub(crate) fn lists_have_the_names_of_the_configuration(desk: &Desk) -> Result<(
     same("finished", at(&listed, "/rows/0/job"), done.to_string())
 }
 
-/// Proves: CFG-1, CFG-2, SEC-2
+/// Proves: CFG-1, CFG-2, SEC-2, GLO-4
 pub(crate) fn the_configuration_is_as_it_was() -> Result<(), Failed> {
     let folder = std::env::temp_dir().join(format!("leasehold-shown-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -171,7 +171,14 @@ fn configurations(folder: &Path) -> Result<String, Failed> {
     std::fs::write(&good, text)?;
     let text = "worker:\n  count: 0\n  hartbeat_ttl: 30s\nproducer:\n  rate_limit_per_sec: -1\n";
     std::fs::write(&bad, text)?;
-    let (good, bad) = (good.display().to_string(), bad.display().to_string());
+    // Right in itself; what a role would start is not there, and a key has no effect.
+    let late = folder.join("late.yaml");
+    let text = format!(
+        "store:\n  pool_size_multiplier: 3\nworker:\n  command: [{0}/none]\nproducer:\n  scan_dir: {0}\n",
+        folder.display()
+    );
+    std::fs::write(&late, text)?;
+    let [good, bad, late] = [good, bad, late].map(|path| path.display().to_string());
     let url = format!("postgres://me:{SECRET}@db.local/jobs?sslmode=require");
     let mut told = String::new();
     for (words, name, value) in [
@@ -181,6 +188,9 @@ fn configurations(folder: &Path) -> Result<String, Failed> {
         (&["config", "show", "--json"], "STORE_PASSWORD", SECRET),
         (&["config", "show", "--config", &good], "OTHER", ""),
         (&["config", "check", "--config", &bad], "WORKER_HEARBEAT_TTL", "5s"),
+        (&["config", "check", "--config", &bad, "--json"], "OTHER", ""),
+        (&["config", "check", "--config", &late, "--json"], "WORKER_HEARBEAT_TTL", "5s"),
+        (&["config", "check", "--config", &late], "WORKER_HEARBEAT_TTL", "5s"),
         (&["config", "show", "--defaults"], "OTHER", ""),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
