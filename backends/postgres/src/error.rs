@@ -44,7 +44,6 @@ fn beyond_the_server(error: tokio_postgres::Error) -> Error {
     let text = error.to_string();
     let wire = error.is_closed()
         || error.source().is_some_and(|source| source.is::<std::io::Error>())
-        || text.starts_with("error connecting")
         || text.starts_with("timeout");
     let (kind, why) = if text.starts_with("error performing TLS") {
         let why = "no TLS with the server: its certificate, sslmode or sslrootcert does not fit";

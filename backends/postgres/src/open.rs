@@ -264,5 +264,9 @@ mod tests {
         let error = Target::parse(&url).expect_err("no certificate in it");
         assert!(error.to_string().contains("holds no certificate"), "{error}");
         assert!(Target::parse("postgres://db/app?sslmode=disable").expect("off").tls.is_none());
+        match Target::parse("postgres://db/app?sslmode=prefer") {
+            Ok(target) => assert!(target.tls.is_some()),
+            Err(error) => assert!(error.to_string().contains("no certificate roots"), "{error}"),
+        }
     }
 }

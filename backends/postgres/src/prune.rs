@@ -14,8 +14,6 @@ use crate::row::Columns;
 use crate::statement::{Db, sql};
 use crate::waits;
 
-const ENDED: [State; 4] = [State::Succeeded, State::Failed, State::DeadLetter, State::Cancelled];
-
 #[async_trait]
 impl Verb for PruneRequest {
     const NAME: &'static str = "prune";
@@ -68,7 +66,7 @@ async fn events(db: &Db<'_>, facts: &Facts, request: &PruneRequest) -> Result<u6
 async fn jobs(db: &Db<'_>, facts: &Facts, request: &PruneRequest) -> Result<u64> {
     let mut gone = 0;
     for queue in find::queues(db).await? {
-        for state in ENDED {
+        for state in State::ALL {
             gone += jobs_at(db, facts, request, (&queue, state), left(request, gone)).await?;
         }
     }

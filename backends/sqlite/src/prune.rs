@@ -12,8 +12,6 @@ use crate::load::{Facts, bound};
 use crate::row::Columns;
 use crate::statement::{execute, rows, sql};
 
-const ENDED: [State; 4] = [State::Succeeded, State::Failed, State::DeadLetter, State::Cancelled];
-
 impl Joined<'_> {
     pub(crate) fn prune(&self, request: &PruneRequest) -> Result<Pruned> {
         request.check()?;
@@ -63,7 +61,7 @@ fn events(conn: &Connection, facts: &Facts, request: &PruneRequest) -> Result<u6
 fn jobs(conn: &Connection, facts: &Facts, request: &PruneRequest) -> Result<u64> {
     let mut gone = 0;
     for queue in find::queues(conn)? {
-        for state in ENDED {
+        for state in State::ALL {
             let left = request.limit.saturating_sub(gone);
             gone += jobs_at(conn, facts, request, (&queue, state), left)?;
         }

@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use leasehold_conformance::sweep;
 use leasehold_core::lab::LabStore;
-use leasehold_core::{ErrorKind, Settlement, Store, StoreExt, Verdict};
-use leasehold_postgres::open;
+use leasehold_core::{ErrorKind, Failure, FailureCode, Settlement, Store, StoreExt, Verdict};
 use leasehold_postgres::tokio_postgres::Config;
 use leasehold_postgres::tokio_postgres::config::Host;
+use leasehold_postgres::{PostgresStore, open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 
-use crate::place::{Place, fill, job, take};
+use crate::place::{Place, fill, job, soon, take};
 
 /// Proves: ERR-1, GLO-2
 pub(crate) async fn dead_connections_are_replaced(place: Place) {
@@ -110,6 +111,34 @@ pub(crate) async fn write_that_is_thrown_away_is_no_success(place: Place) {
         let left = before.difference(&store.dump().await.expect("dumped"));
         assert!(left.is_empty(), "{verb} left {left}");
     }
+}
+
+/// A call may be dropped wherever it stands: its transaction goes, and its connection serves the next one.
+///
+/// Proves: GLO-2, TX-1
+pub(crate) async fn dropped_calls_leave_nothing_open(place: Place) {
+    let name = format!("dropped_{}", std::process::id());
+    let join = if place.server().contains('?') { '&' } else { '?' };
+    let url = format!("{}{join}pool_size=2&application_name={name}", place.server());
+    let store = PostgresStore::lab(&url, &place.schema, None).await.expect("a store");
+    fill(&store, 1).await;
+    let claim = take(&store, 1).await.remove(0);
+    for micros in (0..6_000).step_by(150) {
+        let failure = Failure::new(FailureCode::WorkerLost, "gone");
+        let end = Settlement::new(claim.fence, Verdict::Retry { failure, delay: None });
+        let call = store.settle_one(end);
+        let _dropped = tokio::time::timeout(Duration::from_micros(micros), call).await;
+    }
+    let session = place.session().await;
+    let text = "select count(*) from pg_stat_activity where application_name = $1 \
+                and state like 'idle in transaction%'";
+    let none_open = async {
+        while session.query_one(text, &[&name]).await.expect("a count").get::<_, i64>(0) > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon("the end of each transaction", none_open).await;
+    assert!(store.enqueue_one(job(2)).await.expect("it serves on").is_new());
 }
 
 /// Relays connections to the server's socket; while `cuts`, a COMMIT goes through and its connection

@@ -3,6 +3,9 @@
 use leasehold_core::{ErrorKind, StoreExt};
 use leasehold_postgres::open;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
 use crate::place::{Place, job};
 
 /// Proves: MIG-1
@@ -107,4 +110,43 @@ pub(crate) async fn role_without_rights_is_told_what_it_needs(place: Place) {
     drop(store);
     let clean = format!("drop owned by {role}; drop role {role}");
     session.batch_execute(&clean).await.expect("cleaned up");
+}
+
+/// A server that says one thing to whoever comes, and goes.
+async fn says(words: &'static [u8]) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut heard = [0; 1024];
+            let _begun = client.read(&mut heard).await;
+            let _told = client.write_all(words).await;
+            // Until the client goes too.
+            while let Ok(1..) = client.read(&mut heard).await {}
+        }
+    });
+    port
+}
+
+/// What stands in the way of a login is told apart: a password, a way to log in that nobody speaks, no TLS,
+/// and what is no server of this kind.
+///
+/// Proves: ERR-1
+pub(crate) async fn what_stands_in_the_way_is_told(_place: Place) {
+    let login = "cannot be logged in to";
+    for (words, kind, why) in [
+        (b"R\0\0\0\x08\0\0\0\x03", ErrorKind::Unavailable, login),
+        (b"R\0\0\0\x08\0\0\0\x02", ErrorKind::Unavailable, login),
+        (b"1\0\0\0\x04\0\0\0\0", ErrorKind::Corrupt, "could not be read"),
+    ] {
+        let port = says(words).await;
+        let error = open(&format!("postgres://me@127.0.0.1:{port}/app")).await.expect_err(why);
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    let nobody = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = nobody.local_addr().expect("an address").port();
+    drop(nobody);
+    let error = open(&format!("postgres://me@127.0.0.1:{port}/app")).await.expect_err("nobody");
+    assert!(error.to_string().contains("cannot be reached"), "{error}");
 }

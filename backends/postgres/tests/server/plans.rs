@@ -1,5 +1,7 @@
 //! Owns the check that each statement finds its rows by an index and looks at no more of them than it
-//! was asked for, whatever the planner was told; and that a claim keeps its limit then.
+//! was asked for, and of the same number, whatever the planner was told; and that a claim keeps its limit then.
+
+use std::collections::BTreeMap;
 
 use leasehold_postgres::tokio_postgres::{Client, SimpleQueryMessage};
 use serde_json::Value;
@@ -76,6 +78,7 @@ pub(crate) async fn statements_visit_what_they_are_asked_for(place: Place) {
     crowd(&session, &place.schema, rows()).await;
     let statements = statements(&session, &place.schema).await;
     let (mut problems, mut book) = (Vec::new(), Vec::new());
+    let mut rows_of = BTreeMap::new();
     for analyzed in [false, true] {
         if analyzed {
             analyze(&session, &place.schema).await;
@@ -96,6 +99,12 @@ pub(crate) async fn statements_visit_what_they_are_asked_for(place: Place) {
             for said in statements.iter().filter(asked) {
                 let plan = plan(&session, &place.schema, said).await;
                 if let Some(why) = judge(said, &plan) {
+                    problems.push(format!("{} [{told}] analyzed {analyzed}: {why}", said.name));
+                }
+                let rows = answered(&plan);
+                let first = *rows_of.entry(said.name.clone()).or_insert(rows);
+                if rows != first {
+                    let why = format!("{rows} rows, and {first} under another plan");
                     problems.push(format!("{} [{told}] analyzed {analyzed}: {why}", said.name));
                 }
                 if plain {
@@ -130,6 +139,13 @@ async fn plan(session: &Client, schema: &str, said: &Said) -> Value {
     });
     let mut plan: Value = serde_json::from_str(found.expect("a plan")).expect("JSON");
     plan[0]["Plan"].take()
+}
+
+/// How many rows a statement gave, or else wrote.
+fn answered(plan: &Value) -> u64 {
+    let writes = plan["Node Type"] == "ModifyTable" && plan["Actual Rows"].as_f64() == Some(0.0);
+    let node = if writes { &plan["Plans"][0] } else { plan };
+    node["Actual Rows"].as_f64().unwrap_or(0.0).round() as u64
 }
 
 /// What is wrong with a plan.

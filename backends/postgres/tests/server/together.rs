@@ -51,6 +51,34 @@ pub(crate) async fn enqueues_at_once_share_transactions_and_no_fate(place: Place
     assert!(transactions < jobs / 3, "{transactions} transactions for {jobs} jobs");
 }
 
+/// A job that the database refuses fails its own call, whatever else is sent along with it.
+///
+/// Proves: WQ-1
+pub(crate) async fn a_refused_job_fails_its_own_call_only(place: Place) {
+    let store = place.store().await;
+    fill(&store, 1).await;
+    let refuse = format!(
+        "create function \"{0}\".refuse() returns trigger language plpgsql as \
+         'begin raise exception ''no'' using errcode = ''23514''; end'; \
+         create trigger refuse before insert on \"{0}\".jobs for each row when (new.priority = 7) \
+         execute function \"{0}\".refuse()",
+        place.schema
+    );
+    place.session().await.batch_execute(&refuse).await.expect("a trigger");
+    let calls = (0..100).map(|number| {
+        let (store, is_bad) = (store.clone(), number % 25 == 24);
+        let new = if is_bad { job(number).priority(7) } else { job(number) };
+        tokio::spawn(async move { (is_bad, store.enqueue_one(new).await) })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        let (is_bad, answer) = call.await.expect("no panic");
+        match answer {
+            Ok(answer) => assert!(!is_bad && answer.is_new()),
+            Err(error) => assert!(is_bad && error.kind() == ErrorKind::Corrupt, "{error}"),
+        }
+    }
+}
+
 /// Proves: TX-2, WQ-3
 pub(crate) async fn an_open_transaction_holds_up_only_who_waits_for_it(place: Place) {
     let store = place.store().await;

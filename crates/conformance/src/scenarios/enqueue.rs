@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{ErrorKind, Result, State, StoreExt};
+use leasehold_core::{ErrorKind, JobKind, Result, State, StoreExt};
 
 use super::group;
 use crate::lab::{Lab, job, json, key};
@@ -74,7 +74,12 @@ async fn invalid_item_leaves_nothing(lab: &Lab) -> Result<()> {
 ///
 /// Proves: WQ-1
 async fn jobs_of_many_sorts_go_in_one_call(lab: &Lab) -> Result<()> {
-    let new: Vec<_> = (0..24).map(|number| job(1).priority(number)).collect();
+    let of = |number: i16| {
+        let mut new = job(1).priority(number);
+        new.kind = JobKind::new(format!("kind-{}", number % 3)).expect("a kind");
+        new
+    };
+    let new: Vec<_> = (0..24).map(of).collect();
     let ids: Vec<_> = new.iter().rev().map(|job| job.id).collect();
     for answer in lab.enqueue(new).await? {
         assert!(answer?.is_new());

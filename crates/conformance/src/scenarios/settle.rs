@@ -6,7 +6,7 @@ use leasehold_core::{
 };
 
 use super::group;
-use crate::lab::{Lab, assert_lost, event, job, passing};
+use crate::lab::{Lab, assert_lost, event, job, json, passing};
 
 group!("settle": success_ends_the_job, repeat_writes_nothing, other_verdict_is_refused,
     expired_fence_changes_nothing, taken_over_fence_changes_nothing,
@@ -22,6 +22,11 @@ async fn success_ends_the_job(lab: &Lab) -> Result<()> {
     let settled = lab.succeed(claim.fence).await?;
     assert_eq!((settled.place.state(), settled.repeated), (State::Succeeded, false));
     assert_eq!(lab.row(claim.job.id).await?.state, State::Succeeded);
+    let claim = lab.claimed().await?;
+    let last = Settlement::new(claim.fence, Verdict::Succeed { result: None }).checkpoint(json(3));
+    lab.settle_one(last).await?;
+    let row = lab.row(claim.job.id).await?;
+    assert_eq!((row.state, row.checkpoint), (State::Succeeded, Some(json(3))));
     Ok(())
 }
 

@@ -17,7 +17,7 @@ group!("stale": gone_job_has_no_owner, pruned_job_refuses_other_verdicts,
     raised_epoch_in_a_transaction_changes_nothing, gone_in_a_transaction_changes_nothing,
     released_fence_is_settled, forged_fence_is_refused, success_of_another_claim_is_refused,
     success_of_another_version_is_refused, success_of_another_worker_is_refused,
-    success_past_the_lease_is_refused);
+    success_past_the_lease_is_refused, success_under_a_raised_epoch_is_refused);
 
 fn verdicts() -> [Verdict; 7] {
     let failure = passing();
@@ -272,5 +272,16 @@ async fn success_past_the_lease_is_refused(lab: &Lab) -> Result<()> {
     lab.advance(30);
     let before = lab.dump().await?;
     assert_lost(lab.succeed(claim.fence).await, LostReason::Expired);
+    lab.assert_unchanged(&before).await
+}
+
+/// A bare success needs the epoch of its claim.
+///
+/// Proves: WQ-12, WQ-15
+async fn success_under_a_raised_epoch_is_refused(lab: &Lab) -> Result<()> {
+    let claim = lab.claimed().await?;
+    lab.control(Control::BumpEpoch { actor: actor() }).await?;
+    let before = lab.dump().await?;
+    assert_lost(lab.succeed(claim.fence).await, LostReason::EpochRaised);
     lab.assert_unchanged(&before).await
 }
