@@ -2,8 +2,8 @@
 //!
 //! `cargo test` makes every alteration, so that none is out of date, and looks whether the scenarios that
 //! `docs/mutants.md` names still notice a few. `LEASEHOLD_MUTANTS=all` plays the suites on every one until the
-//! first test fails, `new` on those that the page does not tell of, another text on those whose name holds it,
-//! and `LEASEHOLD_UPDATE_MUTANTS=1` writes what came of each to the page at once.
+//! first test fails, `new` on those that the page does not tell of, another text on those whose name holds it
+//! or one of its parts between commas, and `LEASEHOLD_UPDATE_MUTANTS=1` writes what came of each to the page at once.
 
 #![allow(
     clippy::expect_used,
@@ -59,7 +59,10 @@ fn chosen(all: &[Mutant], known: &BTreeMap<String, String>) -> Vec<Mutant> {
     match std::env::var("LEASEHOLD_MUTANTS").ok().as_deref() {
         Some("all") => all.to_vec(),
         Some("new") => page::untold(all),
-        Some(part) => all.iter().filter(|it| it.full_name().contains(part)).cloned().collect(),
+        Some(parts) => {
+            let is_meant = |name: &str| parts.split(',').any(|part| name.contains(part));
+            all.iter().filter(|it| is_meant(&it.full_name())).cloned().collect()
+        }
         None => ENGINES.into_iter().flat_map(|engine| sample(engine, all, known)).collect(),
     }
 }
