@@ -9,13 +9,17 @@ create table leasehold_store (
 insert into leasehold_store (id, epoch) values (1, 0);
 
 -- Differs: the store's clock, which the server keeps on PostgreSQL. Goes back only by a reset, which
--- every process on the file sees by the count.
+-- every process on the file sees by the count. What a process last kept of it, and how long its machine had been
+-- up then, tell who opens the file how much time has passed.
 create table leasehold_clock (
   id integer primary key check (id = 1),
   now_us integer not null,
-  resets integer not null
+  resets integer not null,
+  kept_us integer not null,
+  boot text,
+  up_us integer
 ) strict;
-insert into leasehold_clock (id, now_us, resets) values (1, 0, 0);
+insert into leasehold_clock (id, now_us, resets, kept_us) values (1, 0, 0, 0);
 
 create table leasehold_queues (
   name text primary key,

@@ -18,6 +18,7 @@ const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("claim_priority.sql", "PostgreSQL walks the priorities inside claim.sql"),
     ("claim_turns.sql", "SQLite reads one partition after the other, by claim_in.sql"),
     ("clock_keep.sql", "PostgreSQL's server keeps the clock"),
+    ("clock_kept.sql", "PostgreSQL's server keeps the clock"),
     ("clock_leased.sql", "PostgreSQL's server keeps the clock"),
     ("clock_load.sql", "PostgreSQL's server keeps the clock"),
     ("clock_reset.sql", "PostgreSQL's server keeps the clock"),
@@ -71,6 +72,7 @@ const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
 ];
 const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("bind.rs", "SQLite's driver needs no types for parameters"),
+    ("uptime.rs", "PostgreSQL's server keeps the clock"),
     ("clock.rs", "PostgreSQL's server keeps the clock"),
     ("faults.rs", "SQLite's faults are the driver's codes, which statement.rs gives"),
     ("group.rs", "SQLite's one writer groups all calls"),

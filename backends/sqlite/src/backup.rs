@@ -1,7 +1,8 @@
 //! Owns copies of a database: one taken while others write, and its return with a raised epoch, so that
 //! nothing given out since the copy lives again. Refuses to write over a file that is there.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -28,7 +29,8 @@ impl SqliteStore {
     /// without a log of its own.
     ///
     /// # Errors
-    /// `Conflict` when something is at that path already; `Invalid` for a database in memory; `Busy`,
+    /// `Conflict` when something is at that path already, when the log of another database is beside it, and when
+    /// another copy to it is under way; `Invalid` for a database in memory; `Busy`,
     /// `Unavailable` and `StorageFull` from the engine and the file system.
     ///
     /// ```
@@ -63,7 +65,8 @@ impl SqliteStore {
 /// still be read: two restores of one copy are otherwise told apart by their claims alone.
 ///
 /// # Errors
-/// `Conflict` when something is at the URL's path already; `Corrupt` when the copy is damaged or no
+/// `Conflict` when something is at the URL's path already, or what SQLite keeps beside a file (`-wal`, `-shm`,
+/// `-journal`) of one that was; `Corrupt` when the copy is damaged or no
 /// database of ours; `Invalid` for a URL without a file; else as [`crate::open`].
 pub async fn restore(
     copy_at: &Path,
@@ -107,7 +110,7 @@ async fn raise(store: &SqliteStore, above: Option<Epoch>, actor: Actor) -> Resul
 
 /// Removes what a copy to this path has written so far, for a process that ends in the middle of it.
 pub fn abandon_copy(to: &Path) {
-    Part { path: part_of(to), operation: "back up" }.remove();
+    remove(&part_of(to));
 }
 
 /// Removes what a restore to this URL has written so far, for a process that ends in the middle of it.
@@ -118,9 +121,7 @@ pub fn abandon_restore(url: &str) {
 }
 
 fn part_of(to: &Path) -> PathBuf {
-    let mut path = to.as_os_str().to_owned();
-    path.push(".part");
-    PathBuf::from(path)
+    with_end(to, ".part")
 }
 
 impl SqliteStore {
@@ -133,20 +134,38 @@ impl SqliteStore {
     }
 }
 
-/// A file that becomes the copy once it is whole, and goes when it does not.
+/// What SQLite keeps beside a file, and would take for that of another file in its place.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// A file that becomes the copy once it is whole, and goes when it does not. Locked, so that of two copies to
+/// one path the second is refused, and a part that nobody has locked is one that was cut off.
 struct Part {
     path: PathBuf,
     operation: &'static str,
+    locked: File,
 }
 
 impl Part {
     fn beside(operation: &'static str, to: &Path) -> Result<Self> {
-        if to.try_exists().map_err(|error| unavailable(operation, to, &error))? {
-            return Err(there(operation, to));
+        must_be_free(operation, to)?;
+        let path = part_of(to);
+        let failed = |error: std::io::Error| unavailable(operation, &path, &error);
+        loop {
+            let locked = File::options().create(true).truncate(false).write(true).open(&path);
+            let locked = locked.map_err(failed)?;
+            match locked.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(under_way(operation, to)),
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
+            // Who had it may have removed it in between: then this is no longer the file of that name.
+            let ours = locked.metadata().map_err(failed)?.ino();
+            if fs::metadata(&path).is_ok_and(|named| named.ino() == ours) {
+                BESIDE.iter().for_each(|end| drop(fs::remove_file(with_end(&path, end))));
+                locked.set_len(0).map_err(failed)?; // what a copy that was cut off left behind
+                return Ok(Self { path, operation, locked });
+            }
         }
-        let part = Self { path: part_of(to), operation };
-        part.remove(); // what a copy that was cut off left behind
-        Ok(part)
     }
 
     /// Gives the file its name, unless something has it by now.
@@ -155,26 +174,56 @@ impl Part {
             std::io::ErrorKind::AlreadyExists => there(self.operation, to),
             _ => unavailable(self.operation, to, &error),
         };
-        File::open(&self.path).and_then(|file| file.sync_all()).map_err(failed)?;
+        self.locked.sync_all().map_err(failed)?;
+        must_be_free(self.operation, to)?;
         fs::hard_link(&self.path, to).map_err(failed)?;
         let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or_else(|| Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
     }
-
-    fn remove(&self) {
-        for end in ["", "-wal", "-shm"] {
-            let mut path = self.path.as_os_str().to_owned();
-            path.push(end);
-            let _ = fs::remove_file(path);
-        }
-    }
 }
 
 impl Drop for Part {
     fn drop(&mut self) {
-        self.remove();
+        remove(&self.path);
     }
+}
+
+fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(end);
+    PathBuf::from(path)
+}
+
+fn remove(part: &Path) {
+    std::iter::once("").chain(BESIDE).for_each(|end| drop(fs::remove_file(with_end(part, end))));
+}
+
+/// Refuses a path that something is at, or that a log of another file is beside: SQLite would read that log
+/// into the new file.
+fn must_be_free(operation: &'static str, to: &Path) -> Result<()> {
+    let is_there =
+        |path: &Path| path.try_exists().map_err(|error| unavailable(operation, path, &error));
+    if is_there(to)? {
+        return Err(there(operation, to));
+    }
+    for end in BESIDE {
+        let left = with_end(to, end);
+        if is_there(&left)? {
+            let why = format!(
+                "{} is left of a database that was at {}, and would be read into the new one: move it away with that one",
+                left.display(),
+                to.display()
+            );
+            return Err(Error::new(ErrorKind::Conflict, operation, why));
+        }
+    }
+    Ok(())
+}
+
+fn under_way(operation: &'static str, to: &Path) -> Error {
+    let why = format!("another copy to {} is under way", to.display());
+    Error::new(ErrorKind::Conflict, operation, why)
 }
 
 /// Copies all pages of one snapshot into a new file, and has them checked there.

@@ -4,6 +4,7 @@
 //! Time is counted on the monotonic clock from a base. The row of the file is the high-water mark of
 //! all processes; whoever is behind it moves up to it. The wall clock is followed by running up to a
 //! tenth faster or slower; a step ahead is made only while no lease runs that it would cut short.
+//! Whoever opens the file adds what has passed since somebody last wrote: see [`uptime`].
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -16,6 +17,7 @@ use rusqlite::{Connection, params};
 use crate::error::corrupt;
 use crate::row::Columns;
 use crate::statement::{execute, row, sql};
+use crate::uptime::{self, Kept};
 
 /// How far ahead the wall must be before a step is considered, in microseconds.
 const STEP_US: i64 = 100_000;
@@ -45,7 +47,7 @@ pub fn pass(time: Duration) {
 }
 
 /// The machine's steady clock.
-fn steady() -> Instant {
+pub(crate) fn steady() -> Instant {
     let now = Instant::now();
     #[cfg(feature = "lab")]
     let now = now + Duration::from_micros(PASSED.load(std::sync::atomic::Ordering::SeqCst));
@@ -126,10 +128,13 @@ impl Counter {
 }
 
 impl Clock {
-    /// A clock that begins at the file's mark; the first reading steps to the wall if it may.
+    /// A clock that begins at the file's mark, and at what has passed since that was made; the first reading
+    /// steps to the wall if it may.
     pub(crate) fn own(conn: &Connection) -> Result<Self> {
-        let (value, resets) = mark(conn)?;
-        Ok(Self::Own(Mutex::new(Counter { value, at: steady(), resets, kept: None })))
+        let (mark, resets) = mark(conn)?;
+        let at = steady();
+        let value = mark.max(kept(conn)?.by_now(at).min(wall_us()));
+        Ok(Self::Own(Mutex::new(Counter { value, at, resets, kept: None })))
     }
 
     /// The store's now in this transaction. Writes nothing: see [`Clock::keep`].
@@ -155,7 +160,8 @@ impl Clock {
     pub(crate) fn keep(&self, conn: &Connection, now: Timestamp) -> Result<()> {
         match self {
             Self::Own(counter) => {
-                execute(conn, sql!("clock_keep"), params![now.as_micros()])?;
+                let (boot, up) = uptime::at(steady());
+                execute(conn, sql!("clock_keep"), params![now.as_micros(), boot, up])?;
                 let mut counter = counter.lock().unwrap_or_else(PoisonError::into_inner);
                 match STEP.take().filter(|(value, _)| *value == now.as_micros()) {
                     Some(step) => counter.kept = Some(step),
@@ -180,7 +186,8 @@ impl Clock {
 
     /// Sets the clock to the wall, back too; every process follows at its next reading.
     pub(crate) fn reset(&self, conn: &Connection) -> Result<()> {
-        execute(conn, sql!("clock_reset"), params![wall_us()]).map(|_| ())
+        let (boot, up) = uptime::at(steady());
+        execute(conn, sql!("clock_reset"), params![wall_us(), boot, up]).map(|_| ())
     }
 
     /// What an operator should know of this clock.
@@ -238,6 +245,14 @@ fn mark(conn: &Connection) -> Result<(i64, i64)> {
         Ok((columns.raw()?, columns.raw()?))
     };
     row(conn, sql!("clock_load"), [], read)?.ok_or_else(|| corrupt("the clock's row is gone"))
+}
+
+fn kept(conn: &Connection) -> Result<Kept> {
+    let read = |row: &rusqlite::Row<'_>| {
+        let mut columns = Columns::of(row);
+        Ok(Kept { clock: columns.raw()?, boot: columns.raw()?, up: columns.raw()? })
+    };
+    row(conn, sql!("clock_kept"), [], read)?.ok_or_else(|| corrupt("the clock's row is gone"))
 }
 
 fn lease_runs(conn: &Connection, now: i64) -> Result<bool> {

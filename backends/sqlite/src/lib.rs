@@ -62,6 +62,7 @@ mod store;
 mod subject;
 mod tokens;
 mod turns;
+mod uptime;
 mod waits;
 mod write;
 mod writer;

@@ -190,3 +190,49 @@ async fn nothing_is_written_over_and_nothing_is_left_behind() {
     assert_eq!(refused.kind(), ErrorKind::Invalid);
     store.close().await;
 }
+
+/// The log of the file that was there would be read into the new one, which then is damaged, or silently the
+/// old one again.
+#[tokio::test]
+async fn a_log_that_was_left_behind_is_no_place_for_a_copy() {
+    let folder = Folder::new("left");
+    let store = SqliteStore::open(&folder.url("jobs.db")).await.unwrap();
+    let _ = store.enqueue_one(job()).await.unwrap();
+    store.back_up(folder.0.join("copy.db")).await.unwrap();
+    for end in ["-wal", "-shm", "-journal"] {
+        let left = folder.0.join(format!("new.db{end}"));
+        std::fs::write(&left, "a log").unwrap();
+        let restored =
+            restore(&folder.0.join("copy.db"), &folder.url("new.db"), None, actor()).await;
+        let refused = restored.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Conflict);
+        assert!(refused.to_string().contains(&format!("new.db{end} is left")), "{refused}");
+        let refused = store.back_up(folder.0.join("new.db")).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Conflict);
+        assert!(!folder.0.join("new.db").exists());
+        assert_eq!(std::fs::read(&left).unwrap(), b"a log");
+        std::fs::remove_file(left).unwrap();
+    }
+    let _epoch =
+        restore(&folder.0.join("copy.db"), &folder.url("new.db"), None, actor()).await.unwrap();
+    store.close().await;
+}
+
+/// Of two copies to one path one is made, whole; the other is refused and takes nothing away.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_copies_to_one_path_the_second_is_refused() {
+    let folder = Folder::new("twice");
+    let store = SqliteStore::open(&folder.url("jobs.db")).await.unwrap();
+    let _ = store.enqueue_one(job()).await.unwrap();
+    let part = folder.0.join("copy.db.part");
+    let other = std::fs::File::create(&part).unwrap();
+    other.lock().unwrap();
+    let refused = store.back_up(folder.0.join("copy.db")).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert!(refused.to_string().contains("under way"), "{refused}");
+    assert!(part.exists(), "it is the other's");
+    drop(other);
+    store.back_up(folder.0.join("copy.db")).await.unwrap();
+    assert!(!part.exists());
+    store.close().await;
+}

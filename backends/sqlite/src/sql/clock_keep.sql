@@ -1,4 +1,5 @@
--- Keeps the store's clock. ?1 now.
+-- Keeps the store's clock, and how long the machine has been up. ?1 now, ?2 which start of the machine,
+-- ?3 its uptime.
 update leasehold_clock
-set now_us = ?1
+set now_us = ?1, kept_us = ?1, boot = ?2, up_us = ?3
 where id = 1
