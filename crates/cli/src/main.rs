@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use leasehold_cli::config::command as config;
 use leasehold_cli::failure::{Fatal, print};
-use leasehold_cli::{bench, conformance, connect, manual, operate, role};
+use leasehold_cli::{bench, conformance, manual, operate, role};
 
 /// Durable jobs in the database you already have.
 ///
@@ -30,12 +30,6 @@ enum Command {
     Conformance(conformance::Arguments),
     /// Checks a configuration, or shows it.
     Config(config::Arguments),
-    /// Brings the schema of a database up to date; does nothing where it is.
-    Migrate {
-        /// Where the database is: a path, sqlite:PATH or postgres://…
-        #[arg(long)]
-        url: String,
-    },
     #[command(flatten)]
     Operate(operate::Command),
     /// Prints a script that completes this command's arguments.
@@ -70,9 +64,6 @@ async fn run() -> ExitCode {
         (Some(Command::Bench(arguments)), _) => bench::run(arguments).await.map_err(Fatal::from),
         (Some(Command::Conformance(arguments)), _) => conformance::run(arguments).await,
         (Some(Command::Config(arguments)), _) => config::run(arguments),
-        (Some(Command::Migrate { url }), _) => {
-            connect::connect(&url).await.map(|_| ()).map_err(Fatal::from)
-        }
         (Some(Command::Operate(command)), _) => operate::run(command).await,
         (Some(Command::Completions { shell }), _) => {
             let mut command = Arguments::command();

@@ -42,6 +42,7 @@ const PLAYS: &[(&str, Play)] = &[
     ("dead_letters_are_replayed_and_closed", dead_letters_are_replayed_and_closed),
     ("what_is_not_there_has_its_exit_code", what_is_not_there_has_its_exit_code),
     ("a_copy_comes_back_with_a_raised_epoch", a_copy_comes_back_with_a_raised_epoch),
+    ("the_epoch_is_raised_and_the_clock_set", keeping::the_epoch_is_raised_and_the_clock_set),
     ("a_table_is_for_people", a_table_is_for_people),
     ("verify_is_content_until_a_rule_is_broken", verify_is_content_until_a_rule_is_broken),
     ("every_answer_is_as_it_was", answers::every_answer_is_as_it_was),
@@ -81,7 +82,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Nobody but `migrate` makes a database.
+/// Nobody but `migrate` makes a database; it finds it as all others do.
 fn a_mistyped_database_is_not_made() -> Result<(), Failed> {
     let path = std::env::temp_dir().join(format!("leasehold-absent-{}.db", std::process::id()));
     let (url, copy) = (format!("sqlite:{}", path.display()), path.with_extension("copy"));
@@ -95,6 +96,15 @@ fn a_mistyped_database_is_not_made() -> Result<(), Failed> {
         assert_eq!(out.status.code(), Some(4), "{words:?}: {said}");
         assert!(said.contains(&path.display().to_string()), "{words:?}: {said}");
         assert!(!path.exists(), "{words:?} made it");
+    }
+    let file = path.with_extension("yaml");
+    std::fs::write(&file, format!("store:\n  url: {url}\n"))?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+    let out = command.args(["migrate", "--config"]).arg(&file).output()?;
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(path.exists());
+    for made in [path.clone(), file, path.with_extension("db-wal"), path.with_extension("db-shm")] {
+        let _absent = std::fs::remove_file(made);
     }
     Ok(())
 }

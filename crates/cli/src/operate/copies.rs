@@ -68,7 +68,7 @@ fn ended(remove: impl FnOnce()) -> ! {
 fn refuse_server(operation: &'static str, url: &str) -> Result<()> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         let why = "PostgreSQL makes and restores its copies by its own tools (pg_dump, pg_basebackup); after a \
-                   restore raise the epoch before the first worker starts (Control::BumpEpoch)";
+                   restore run `leasehold raise-epoch` before the first worker starts";
         return Err(Error::invalid(operation, why));
     }
     Ok(())

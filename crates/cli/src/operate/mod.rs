@@ -7,6 +7,7 @@ mod copies;
 mod dead;
 mod jobs;
 mod keys;
+mod lift;
 mod listing;
 mod outbox;
 mod queues;
@@ -101,6 +102,26 @@ pub enum Command {
         /// The epoch of the database that the copy replaces, where it can still be read (`status`)
         #[arg(long)]
         above: Option<i64>,
+    },
+    /// Brings the schema of a database up to date; does nothing where it is.
+    Migrate {
+        /// Where
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Makes every fence and token from before worthless; for a database that was brought back.
+    RaiseEpoch {
+        /// Where
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Sets SQLite's clock to the machine's, back too; refused while anything is leased.
+    ///
+    /// For a store that was used while its machine's clock was ahead. PostgreSQL's server keeps its own clock.
+    ResetClock {
+        /// Where
+        #[command(flatten)]
+        place: Place,
     },
     /// Looks through the whole database for broken rules; changes nothing.
     ///
@@ -203,6 +224,20 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
         }
         Command::Restore { place, from, above } => {
             let answer = copies::restore(&place.url()?, &from, above, place.actor()?).await?;
+            (place, answer)
+        }
+        Command::Migrate { place } => {
+            crate::connect::connect(&place.url()?).await?;
+            return Ok(());
+        }
+        Command::RaiseEpoch { place } => {
+            let store = place.open().await?;
+            let answer = lift::raise_epoch(&store, place.actor()?).await?;
+            (place, answer)
+        }
+        Command::ResetClock { place } => {
+            let store = place.open().await?;
+            let answer = lift::reset_clock(&store, place.actor()?).await?;
             (place, answer)
         }
         Command::Verify { place, scope } => {

@@ -211,3 +211,25 @@ pub(crate) fn keys_are_listed_rotated_and_retired(desk: &Desk) -> Result<(), Fai
     desk.json(&["keys", "revoke", id])?;
     same("twice", &Value::from(desk.run(&["keys", "revoke", id])?.status.code()), 4)
 }
+
+/// After the epoch was raised no fence from before writes; the clock is set only while nothing is leased.
+///
+/// Proves: WQ-12, CLI-1
+pub(crate) fn the_epoch_is_raised_and_the_clock_set(desk: &Desk) -> Result<(), Failed> {
+    let _id = desk.enqueue(job("q")?)?;
+    let request = ClaimRequest::new(WorkerId::new(), [QueueName::new("q")?]);
+    let claims = desk.wait(desk.store.claim(request))?;
+    let fence = claims.first().ok_or("no claim")?.fence;
+    let out = desk.run(&["reset-clock"])?;
+    let wanted = if desk.url.starts_with("postgres") { 0 } else { 4 };
+    same("leased", &Value::from(out.status.code()), wanted)?;
+
+    let before = at(&desk.json(&["status"])?, "/store/epoch").as_i64().ok_or("no epoch")?;
+    let raised = desk.json(&["raise-epoch", "--actor", "ada"])?;
+    same("epoch", at(&raised, "/epoch"), before + 1)?;
+    let stale = desk.runtime.block_on(desk.store.succeed(fence));
+    same("stale", &Value::from(stale.is_err()), true)?;
+    let said = desk.json(&["audit", "--by", "ada"])?;
+    same("audited", &Value::from(said["rows"].as_array().map(Vec::len)), 1)?;
+    Ok(())
+}
