@@ -185,22 +185,20 @@ impl PageOf {
 pub async fn run(command: Command) -> Result<(), Fatal> {
     let (place, answer) = match command {
         Command::Status { place, look } => {
-            let store = place.open_for(true).await?;
-            (place, status::show(&store, look).await?)
+            let answer = status::show(&place.open_for(true).await?, look).await?;
+            (place, answer)
         }
         Command::Jobs(Acting { place, action }) => {
-            let store = place.open_for(action.looks()).await?;
-            let answer = jobs::act(&store, action, place.actor()?).await?;
-            (place, answer)
+            let (store, actor) = (place.open_for(action.looks()).await?, place.actor()?);
+            (place, jobs::act(&store, action, actor).await?)
         }
         Command::Queues(Acting { place, action }) => {
             let store = place.open_for(action.looks()).await?;
             (place, queues::act(&store, action).await?)
         }
         Command::Outbox(Acting { place, action }) => {
-            let store = place.open_for(action.looks()).await?;
-            let answer = outbox::act(&store, action, place.actor()?).await?;
-            (place, answer)
+            let (store, actor) = (place.open_for(action.looks()).await?, place.actor()?);
+            (place, outbox::act(&store, action, actor).await?)
         }
         Command::Dead(Acting { place, action }) => {
             let store = place.open_for(action.looks()).await?;
@@ -209,35 +207,29 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
             return if refused == 0 { Ok(()) } else { Err(Fatal::Refused(refused)) };
         }
         Command::List { place, name, page } => {
-            let config = place.config()?;
             let store = place.open_for(true).await?;
-            (place, listing::show(&store, &config, &name, &page).await?)
+            let answer = listing::show(&store, &place.config()?, &name, &page).await?;
+            (place, answer)
         }
         Command::Audit { place, filter } => {
             let store = place.open_for(true).await?;
             (place, audit::list(&store, filter).await?)
         }
         Command::Backup { place, to } => {
-            crate::connect::if_there(&place.url()?)?;
-            let answer = copies::back_up(&place.url()?, to).await?;
+            let answer = copies::back_up(&place.url_there()?, to).await?;
             (place, answer)
         }
         Command::Restore { place, from, above } => {
             let answer = copies::restore(&place.url()?, &from, above, place.actor()?).await?;
             (place, answer)
         }
-        Command::Migrate { place } => {
-            crate::connect::connect(&place.url()?).await?;
-            return Ok(());
-        }
+        Command::Migrate { place } => return place.migrate().await,
         Command::RaiseEpoch { place } => {
-            let store = place.open().await?;
-            let answer = lift::raise_epoch(&store, place.actor()?).await?;
+            let answer = lift::raise_epoch(&place.open().await?, place.actor()?).await?;
             (place, answer)
         }
         Command::ResetClock { place } => {
-            let store = place.open().await?;
-            let answer = lift::reset_clock(&store, place.actor()?).await?;
+            let answer = lift::reset_clock(&place.open().await?, place.actor()?).await?;
             (place, answer)
         }
         Command::Verify { place, scope } => {
@@ -247,13 +239,12 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
             return if broken == 0 { Ok(()) } else { Err(Fatal::Broken(broken)) };
         }
         Command::Keys(Acting { place, action }) => {
-            let store = place.open_for(action.looks()).await?;
-            let answer = keys::act(&store, action, place.actor()?).await?;
-            (place, answer)
+            let (store, actor) = (place.open_for(action.looks()).await?, place.actor()?);
+            (place, keys::act(&store, action, actor).await?)
         }
         Command::Prune { place, batch } => {
-            let store = place.open().await?;
-            (place, prune(&store, batch).await?)
+            let answer = prune(&place.open().await?, batch).await?;
+            (place, answer)
         }
     };
     answer.print(place.json)?;
@@ -263,6 +254,17 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
 impl Place {
     async fn open(&self) -> Result<Arc<dyn Store>, Fatal> {
         self.open_for(false).await
+    }
+
+    async fn migrate(&self) -> Result<(), Fatal> {
+        crate::connect::connect(&self.url()?).await.map(|_| ()).map_err(Fatal::from)
+    }
+
+    /// The database's URL, where there is one already.
+    fn url_there(&self) -> Result<String, Fatal> {
+        let url = self.url()?;
+        crate::connect::if_there(&url)?;
+        Ok(url)
     }
 
     /// Opens to act, or only to look.
