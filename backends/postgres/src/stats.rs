@@ -1,9 +1,8 @@
 //! Owns the figures of a store, counted from its indexes, and what an operator should know of the
 //! server. Writes nothing.
 
-use std::collections::BTreeMap;
-
-use leasehold_core::{OutboxStats, QueueName, QueueStats, Result, State, Stats, StatsScope};
+use leasehold_core::figures::Figures;
+use leasehold_core::{OutboxStats, QueueName, Result, State, Stats, StatsScope};
 use tokio_postgres::Row;
 
 use crate::bind::Params;
@@ -17,8 +16,6 @@ const SNAPSHOT_OLD: u64 = 300;
 /// From this many on, dead rows of the hot tables are worth a warning.
 const DEAD_ROWS_MANY: u64 = 200_000;
 
-type Queues = BTreeMap<QueueName, QueueStats>;
-
 /// Counts what the scope asks for; the connection is inside a transaction.
 pub(crate) async fn stats(db: &Db<'_>, shared: &Shared, scope: StatsScope) -> Result<Stats> {
     let facts = Facts::load(db, shared).await?;
@@ -26,78 +23,72 @@ pub(crate) async fn stats(db: &Db<'_>, shared: &Shared, scope: StatsScope) -> Re
     let mut stats = Stats::new(facts.now, facts.epoch, engine);
     stats.warnings = warnings;
     stats.limit = facts.limit;
-    let mut queues: Queues = find::queues(db)
-        .await?
-        .into_iter()
-        .map(|row| (row.name.clone(), QueueStats::new(row.name, row.paused, row.limit)))
-        .collect();
+    let mut figures = Figures::of(find::queues(db).await?);
     if scope >= StatsScope::Live {
-        waiting(db, &facts, &mut queues).await?;
-        blocked(db, &mut queues).await?;
-        leased(db, &facts, &mut queues).await?;
-        stats.outbox = outbox(db).await?;
+        waiting(db, &facts, &mut figures).await?;
+        blocked(db, &mut figures).await?;
+        leased(db, &facts, &mut figures).await?;
+        stats.outbox = outbox(db, &mut figures).await?;
     }
     if scope == StatsScope::All {
-        ended(db, &mut queues).await?;
+        ended(db, &mut figures).await?;
         stats.outbox.delivered = delivered(db).await?;
     }
-    stats.queues = queues.into_values().collect();
+    figures.enter(&mut stats);
     Ok(stats)
 }
 
-fn of<'q>(queues: &'q mut Queues, name: &QueueName) -> &'q mut QueueStats {
-    queues.entry(name.clone()).or_insert_with(|| QueueStats::new(name.clone(), false, None))
-}
-
-async fn waiting(db: &Db<'_>, facts: &Facts, queues: &mut Queues) -> Result<()> {
+async fn waiting(db: &Db<'_>, facts: &Facts, figures: &mut Figures) -> Result<()> {
     let read = |row: &Row| {
         let mut columns = Columns::of(row);
-        let name = columns.text(|text| QueueName::new(text))?;
-        Ok((name, columns.number::<u64>()?, columns.number::<u64>()?, columns.time()?))
+        let name = columns.text(|text| QueueName::new(text));
+        Ok((name, columns.number::<u64>()?, columns.number::<u64>()?, columns.time()))
     };
     let now = Params::new().one(facts.now);
     for (name, ready, later, first) in db.rows(sql!("stats_waiting"), now, read).await? {
-        let queue = of(queues, &name);
+        let first = figures.time(first)?;
+        let Some(queue) = figures.queue(name)? else { continue };
         (queue.ready, queue.later) = (ready, later);
-        queue.oldest_ready = (ready > 0).then_some(first);
-        queue.first_due = Some(first);
+        queue.oldest_ready = first.filter(|_| ready > 0);
+        queue.first_due = first;
     }
     Ok(())
 }
 
-async fn blocked(db: &Db<'_>, queues: &mut Queues) -> Result<()> {
+async fn blocked(db: &Db<'_>, figures: &mut Figures) -> Result<()> {
     let read = |row: &Row| {
         let mut columns = Columns::of(row);
-        Ok((columns.text(|text| QueueName::new(text))?, columns.number()?))
+        Ok((columns.text(|text| QueueName::new(text)), columns.number()?))
     };
     for (name, blocked) in db.rows(sql!("stats_blocked"), Params::new(), read).await? {
-        of(queues, &name).blocked = blocked;
+        let Some(queue) = figures.queue(name)? else { continue };
+        queue.blocked = blocked;
     }
     Ok(())
 }
 
-async fn leased(db: &Db<'_>, facts: &Facts, queues: &mut Queues) -> Result<()> {
+async fn leased(db: &Db<'_>, facts: &Facts, figures: &mut Figures) -> Result<()> {
     let read = |row: &Row| {
         let mut columns = Columns::of(row);
-        let name = columns.text(|text| QueueName::new(text))?;
+        let name = columns.text(|text| QueueName::new(text));
         Ok((name, columns.number()?, columns.number()?))
     };
     let now = Params::new().one(facts.now);
     for (name, leased, expired) in db.rows(sql!("stats_leased"), now, read).await? {
-        let queue = of(queues, &name);
+        let Some(queue) = figures.queue(name)? else { continue };
         (queue.leased, queue.expired) = (leased, expired);
     }
     Ok(())
 }
 
-async fn ended(db: &Db<'_>, queues: &mut Queues) -> Result<()> {
+async fn ended(db: &Db<'_>, figures: &mut Figures) -> Result<()> {
     let read = |row: &Row| {
         let mut columns = Columns::of(row);
-        let name = columns.text(|text| QueueName::new(text))?;
+        let name = columns.text(|text| QueueName::new(text));
         Ok((name, columns.text(State::parse)?, columns.number()?))
     };
     for (name, state, rows) in db.rows(sql!("stats_ended"), Params::new(), read).await? {
-        let queue = of(queues, &name);
+        let Some(queue) = figures.queue(name)? else { continue };
         match state {
             State::Succeeded => queue.succeeded = rows,
             State::Failed => queue.failed = rows,
@@ -109,17 +100,21 @@ async fn ended(db: &Db<'_>, queues: &mut Queues) -> Result<()> {
     Ok(())
 }
 
-async fn outbox(db: &Db<'_>) -> Result<OutboxStats> {
+async fn outbox(db: &Db<'_>, figures: &mut Figures) -> Result<OutboxStats> {
     let read = |row: &Row| {
         let mut columns = Columns::of(row);
         let mut outbox = OutboxStats::default();
         outbox.waiting = columns.number()?;
         outbox.leased = columns.number()?;
         outbox.dead_letter = columns.number()?;
-        outbox.oldest_waiting = columns.maybe_time()?;
-        Ok(outbox)
+        Ok((outbox, columns.maybe_time()))
     };
-    Ok(db.row(sql!("stats_outbox"), Params::new(), read).await?.unwrap_or_default())
+    let Some((mut outbox, oldest)) = db.row(sql!("stats_outbox"), Params::new(), read).await?
+    else {
+        return Ok(OutboxStats::default());
+    };
+    outbox.oldest_waiting = figures.time(oldest)?.flatten();
+    Ok(outbox)
 }
 
 async fn delivered(db: &Db<'_>) -> Result<u64> {

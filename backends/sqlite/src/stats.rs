@@ -1,9 +1,8 @@
 //! Owns the figures of a store, counted from its indexes, and what an operator should know of the
 //! library and the clock. Writes nothing.
 
-use std::collections::BTreeMap;
-
-use leasehold_core::{OutboxStats, QueueName, QueueStats, Result, State, Stats, StatsScope};
+use leasehold_core::figures::Figures;
+use leasehold_core::{OutboxStats, QueueName, Result, State, Stats, StatsScope};
 use rusqlite::{Connection, params};
 
 use crate::files::Files;
@@ -12,29 +11,24 @@ use crate::load::{Facts, Shared};
 use crate::row::Columns;
 use crate::statement::{row, rows, sql};
 
-type Queues = BTreeMap<QueueName, QueueStats>;
-
 /// Counts what the scope asks for; the connection is inside a transaction.
 pub(crate) fn stats(conn: &Connection, shared: &Shared, scope: StatsScope) -> Result<Stats> {
     let facts = Facts::load(conn, shared)?;
     let engine = format!("SQLite {}", rusqlite::version());
     let mut stats = Stats::new(facts.now, facts.epoch, engine);
     stats.limit = facts.limit;
-    let mut queues: Queues = find::queues(conn)?
-        .into_iter()
-        .map(|row| (row.name.clone(), QueueStats::new(row.name, row.paused, row.limit)))
-        .collect();
+    let mut figures = Figures::of(find::queues(conn)?);
     if scope >= StatsScope::Live {
-        waiting(conn, &facts, &mut queues)?;
-        blocked(conn, &mut queues)?;
-        leased(conn, &facts, &mut queues)?;
-        stats.outbox = outbox(conn)?;
+        waiting(conn, &facts, &mut figures)?;
+        blocked(conn, &mut figures)?;
+        leased(conn, &facts, &mut figures)?;
+        stats.outbox = outbox(conn, &mut figures)?;
     }
     if scope == StatsScope::All {
-        ended(conn, &mut queues)?;
+        ended(conn, &mut figures)?;
         stats.outbox.delivered = delivered(conn)?;
     }
-    stats.queues = queues.into_values().collect();
+    figures.enter(&mut stats);
     stats.warnings.extend(shared.clock.warning(facts.now));
     stats.warnings.extend(shared.files.as_ref().and_then(Files::warning));
     stats.log_bytes = shared.files.as_ref().map(Files::log_bytes);
@@ -42,60 +36,58 @@ pub(crate) fn stats(conn: &Connection, shared: &Shared, scope: StatsScope) -> Re
     Ok(stats)
 }
 
-fn of<'q>(queues: &'q mut Queues, name: &QueueName) -> &'q mut QueueStats {
-    queues.entry(name.clone()).or_insert_with(|| QueueStats::new(name.clone(), false, None))
-}
-
-fn waiting(conn: &Connection, facts: &Facts, queues: &mut Queues) -> Result<()> {
+fn waiting(conn: &Connection, facts: &Facts, figures: &mut Figures) -> Result<()> {
     let read = |row: &rusqlite::Row<'_>| {
         let mut columns = Columns::of(row);
-        let name = columns.text(|text| QueueName::new(text))?;
-        Ok((name, columns.raw::<i64>()?, columns.raw::<i64>()?, columns.time()?))
+        let name = columns.text(|text| QueueName::new(text));
+        Ok((name, columns.raw::<i64>()?, columns.raw::<i64>()?, columns.time()))
     };
     for (name, ready, later, first) in
         rows(conn, sql!("stats_waiting"), params![facts.now.as_micros()], read)?
     {
-        let queue = of(queues, &name);
+        let first = figures.time(first)?;
+        let Some(queue) = figures.queue(name)? else { continue };
         (queue.ready, queue.later) = (count(ready), count(later));
-        queue.oldest_ready = (ready > 0).then_some(first);
-        queue.first_due = Some(first);
+        queue.oldest_ready = first.filter(|_| ready > 0);
+        queue.first_due = first;
     }
     Ok(())
 }
 
-fn blocked(conn: &Connection, queues: &mut Queues) -> Result<()> {
+fn blocked(conn: &Connection, figures: &mut Figures) -> Result<()> {
     let read = |row: &rusqlite::Row<'_>| {
         let mut columns = Columns::of(row);
-        Ok((columns.text(|text| QueueName::new(text))?, columns.raw::<i64>()?))
+        Ok((columns.text(|text| QueueName::new(text)), columns.raw::<i64>()?))
     };
     for (name, blocked) in rows(conn, sql!("stats_blocked"), [], read)? {
-        of(queues, &name).blocked = count(blocked);
+        let Some(queue) = figures.queue(name)? else { continue };
+        queue.blocked = count(blocked);
     }
     Ok(())
 }
 
-fn leased(conn: &Connection, facts: &Facts, queues: &mut Queues) -> Result<()> {
+fn leased(conn: &Connection, facts: &Facts, figures: &mut Figures) -> Result<()> {
     let read = |row: &rusqlite::Row<'_>| {
         let mut columns = Columns::of(row);
-        let name = columns.text(|text| QueueName::new(text))?;
+        let name = columns.text(|text| QueueName::new(text));
         Ok((name, columns.raw::<i64>()?, columns.raw::<i64>()?))
     };
     let now = params![facts.now.as_micros()];
     for (name, leased, expired) in rows(conn, sql!("stats_leased"), now, read)? {
-        let queue = of(queues, &name);
+        let Some(queue) = figures.queue(name)? else { continue };
         (queue.leased, queue.expired) = (count(leased), count(expired));
     }
     Ok(())
 }
 
-fn ended(conn: &Connection, queues: &mut Queues) -> Result<()> {
+fn ended(conn: &Connection, figures: &mut Figures) -> Result<()> {
     let read = |row: &rusqlite::Row<'_>| {
         let mut columns = Columns::of(row);
-        let name = columns.text(|text| QueueName::new(text))?;
+        let name = columns.text(|text| QueueName::new(text));
         Ok((name, columns.text(State::parse)?, columns.raw::<i64>()?))
     };
     for (name, state, rows) in rows(conn, sql!("stats_ended"), [], read)? {
-        let queue = of(queues, &name);
+        let Some(queue) = figures.queue(name)? else { continue };
         match state {
             State::Succeeded => queue.succeeded = count(rows),
             State::Failed => queue.failed = count(rows),
@@ -107,17 +99,20 @@ fn ended(conn: &Connection, queues: &mut Queues) -> Result<()> {
     Ok(())
 }
 
-fn outbox(conn: &Connection) -> Result<OutboxStats> {
+fn outbox(conn: &Connection, figures: &mut Figures) -> Result<OutboxStats> {
     let read = |row: &rusqlite::Row<'_>| {
         let mut columns = Columns::of(row);
         let mut outbox = OutboxStats::default();
         outbox.waiting = count(columns.raw()?);
         outbox.leased = count(columns.raw()?);
         outbox.dead_letter = count(columns.raw()?);
-        outbox.oldest_waiting = columns.maybe_time()?;
-        Ok(outbox)
+        Ok((outbox, columns.maybe_time()))
     };
-    Ok(row(conn, sql!("stats_outbox"), [], read)?.unwrap_or_default())
+    let Some((mut outbox, oldest)) = row(conn, sql!("stats_outbox"), [], read)? else {
+        return Ok(OutboxStats::default());
+    };
+    outbox.oldest_waiting = figures.time(oldest)?.flatten();
+    Ok(outbox)
 }
 
 fn delivered(conn: &Connection) -> Result<u64> {

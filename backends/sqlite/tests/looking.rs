@@ -1,17 +1,19 @@
 //! Looking at a database without changing it, `mode=ro`: beside a writer, on a file that nobody may write, and
-//! past rows whose ids are none.
+//! past rows that cannot be read.
 
 #![cfg(unix)]
 #![allow(clippy::expect_used, reason = "a failed expectation is how a test fails")]
+#![allow(clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 mod place;
 
 use std::path::{Path, PathBuf};
 
 use leasehold_core::{
-    ErrorKind, Found, JobFilter, JobKind, Json, NewJob, Paging, Query, Store, StoreExt,
+    ClaimRequest, ErrorKind, Found, JobFilter, JobKind, Json, NewEvent, NewJob, Paging, Query,
+    QueueName, Stats, Store, StoreExt, Timestamp, Topic, WorkerId,
 };
-use leasehold_sqlite::rusqlite::Connection;
+use leasehold_sqlite::rusqlite::{Connection, Transaction};
 use leasehold_sqlite::{SqliteStore, open, own_error};
 use place::Place;
 
@@ -115,7 +117,7 @@ async fn a_row_whose_id_is_none_is_listed_like_any_other_that_cannot_be_read() {
     for _ in 0..5 {
         let _ = store.enqueue_one(job()).await.expect("enqueued");
     }
-    let damage = |tx: &leasehold_sqlite::rusqlite::Transaction<'_>| {
+    let damage = |tx: &Transaction<'_>| {
         let cut = "update leasehold_jobs set id = substr(id, 1, 15) where id in \
                    (select id from leasehold_jobs order by id limit 1 offset 1)";
         let lengthen = "update leasehold_jobs set id = cast(id || x'00' as blob) where id in \
@@ -137,4 +139,64 @@ async fn a_row_whose_id_is_none_is_listed_like_any_other_that_cannot_be_read() {
         paging = Paging::first(1).after(next);
     }
     assert_eq!((read, unread), (3, 2));
+}
+
+/// One row of each sort under a name that is none, then times out of range: the others are counted, and the
+/// warnings say what is not.
+///
+/// Proves: GLO-4, QUE-6
+#[tokio::test(flavor = "multi_thread")]
+async fn figures_leave_out_what_cannot_be_read_and_say_so() {
+    const ROWS: &str = "rows of a queue whose name cannot be read are not counted";
+    const TIMES: &str = "a time that cannot be read is left out of the figures";
+    let place = Place::new("look-figures");
+    let store = open(&place.url()).await.expect("new");
+    for _ in 0..7 {
+        let _ = store.enqueue_one(job()).await.expect("enqueued");
+    }
+    let event = NewEvent::new(Topic::new("mail").expect("a topic"), Json::null());
+    store.publish(vec![event]).await.expect("published");
+    let request = ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]).limit(2);
+    let claims = store.claim(request).await.expect("claimed");
+    store.succeed(claims[0].fence).await.expect("settled");
+    let first =
+        "(select id from leasehold_jobs where queue = 'default' and state = 'waiting' limit 1)";
+    let damage = format!(
+        "update leasehold_jobs set queue = '' where state = 'leased'; \
+         update leasehold_jobs set queue = cast(x'ff' as text) where state = 'succeeded'; \
+         update leasehold_jobs set queue = printf('%.300c', 'q') where id = {first}; \
+         update leasehold_jobs set queue = '', held = 1 where id = {first}"
+    );
+    let seen = altered(&store, damage).await;
+    let figures = &seen.queues[0];
+    assert_eq!((seen.queues.len(), figures.ready, figures.leased, figures.succeeded), (1, 3, 0, 0));
+    assert!(figures.oldest_ready.is_some() && figures.blocked == 0);
+    assert_eq!((warned(&seen, ROWS), warned(&seen, TIMES)), (1, 0));
+
+    let due =
+        |time: i64| format!("update leasehold_jobs set run_at = {time} where state = 'waiting'");
+    for (time, ready) in [(-1, 3), (i64::MAX, 0)] {
+        let seen = altered(&store, due(time)).await;
+        let figures = &seen.queues[0];
+        assert_eq!((figures.ready, figures.later), (ready, 3 - ready));
+        assert_eq!((figures.oldest_ready, figures.first_due), (None, None));
+        assert_eq!(warned(&seen, TIMES), 1);
+    }
+    let legal = due(Timestamp::MAX.as_micros());
+    let seen = altered(&store, legal).await;
+    assert_eq!((seen.queues[0].first_due, warned(&seen, TIMES)), (Some(Timestamp::MAX), 0));
+    let seen = altered(&store, "update leasehold_events set created_at = -1".to_owned()).await;
+    assert_eq!((seen.outbox.waiting, seen.outbox.oldest_waiting), (1, None));
+    assert_eq!(warned(&seen, TIMES), 1);
+}
+
+/// The figures after somebody's SQL.
+async fn altered(store: &SqliteStore, text: String) -> Stats {
+    let run = move |tx: &Transaction<'_>| tx.execute_batch(&text).map_err(own_error);
+    store.transaction(run).await.expect("altered");
+    store.stats().await.expect("the others are counted")
+}
+
+fn warned(stats: &Stats, of: &str) -> usize {
+    stats.warnings.iter().filter(|warning| warning.starts_with(of)).count()
 }

@@ -18,6 +18,7 @@ pub mod event;
 pub mod failpoint;
 pub mod failure;
 pub mod fence;
+pub mod figures;
 pub mod hints;
 pub mod id;
 pub mod job;

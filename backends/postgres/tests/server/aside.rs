@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use leasehold_core::lab::altered;
 use leasehold_core::{
-    EventClaimRequest, EventId, Json, NewEvent, OrderKey, Ordering, ReclaimRequest, Store,
-    StoreExt, Topic, WorkerId,
+    EventClaimRequest, EventId, Json, NewEvent, OrderKey, Ordering, ReclaimRequest, Stats, Store,
+    StoreExt, Timestamp, Topic, WorkerId,
 };
 use leasehold_postgres::PostgresStore;
 use leasehold_postgres::tokio_postgres::Client;
@@ -139,4 +139,57 @@ pub(crate) async fn live_leases_of_others_are_left_alone(place: Place) {
     assert_eq!(event(0, long_ago, &own).await, 1, "the one that met it");
     assert_eq!(event(1, at_last, other).await, 1, "its lease has lapsed");
     assert_eq!(event(1, at_last, other).await, 0, "it has ended");
+}
+
+/// One row of each sort under a name that is none, then times out of range: the others are counted, and the
+/// warnings say what is not.
+///
+/// Proves: GLO-4, QUE-6
+pub(crate) async fn figures_leave_out_what_cannot_be_read(place: Place) {
+    const ROWS: &str = "rows of a queue whose name cannot be read are not counted";
+    const TIMES: &str = "a time that cannot be read is left out of the figures";
+    let store = place.store().await;
+    let beside = Beside::of(&place).await;
+    fill(&store, 7).await;
+    let _ = publish(&store, 1, "a").await;
+    let claims = take(&store, 2).await;
+    store.succeed(claims[0].fence).await.expect("settled");
+    let first =
+        "(select id from leasehold.jobs where queue = 'default' and state = 'waiting' limit 1)";
+    for damage in [
+        "queue = '' where state = 'leased'".to_owned(),
+        "queue = 'a' || chr(7) where state = 'succeeded'".to_owned(),
+        format!("queue = repeat('q', 300) where id = {first}"),
+        format!("queue = '', held = true where id = {first}"),
+    ] {
+        assert_eq!(beside.write(&format!("update leasehold.jobs set {damage}")).await, 1);
+    }
+    let seen = store.stats().await.expect("the others are counted");
+    let figures = &seen.queues[0];
+    assert_eq!((seen.queues.len(), figures.ready, figures.leased, figures.succeeded), (1, 3, 0, 0));
+    assert!(figures.oldest_ready.is_some() && figures.blocked == 0);
+    assert_eq!((warned(&seen, ROWS), warned(&seen, TIMES)), (1, 0));
+
+    let due = async |time: &str| {
+        let set = format!("update leasehold.jobs set run_at = {time} where state = 'waiting'");
+        beside.write(&set).await;
+        store.stats().await.expect("the others are counted")
+    };
+    for (time, ready) in [("'-infinity'", 3), ("'infinity'", 0)] {
+        let seen = due(time).await;
+        let figures = &seen.queues[0];
+        assert_eq!((figures.ready, figures.later), (ready, 3 - ready));
+        assert_eq!((figures.oldest_ready, figures.first_due), (None, None));
+        assert_eq!(warned(&seen, TIMES), 1);
+    }
+    let seen = due("'9999-12-31 23:59:59.999999+00'").await;
+    assert_eq!((seen.queues[0].first_due, warned(&seen, TIMES)), (Some(Timestamp::MAX), 0));
+    beside.write("update leasehold.events set created_at = 'infinity'").await;
+    let seen = store.stats().await.expect("the others are counted");
+    assert_eq!((seen.outbox.waiting, seen.outbox.oldest_waiting), (1, None));
+    assert_eq!(warned(&seen, TIMES), 1);
+}
+
+fn warned(stats: &Stats, of: &str) -> usize {
+    stats.warnings.iter().filter(|warning| warning.starts_with(of)).count()
 }
