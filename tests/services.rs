@@ -20,6 +20,8 @@ mod cleaning;
 mod crashing;
 #[path = "../examples/transcode_service/crew.rs"]
 mod crew;
+#[path = "vault/damaged.rs"]
+mod damaged;
 #[path = "notify/deciding.rs"]
 mod deciding;
 #[path = "notify/dying.rs"]
@@ -109,7 +111,8 @@ type Pure = fn() -> Told;
 /// What a trial does with a database that other processes open too.
 type Crash = fn(&Engine) -> Told;
 
-const CRASHES: [(&str, Crash); 9] = [
+const CRASHES: [(&str, Crash); 10] = [
+    ("damaged_rows_keep_no_other_leftovers", damaged::damaged_rows_keep_no_other_leftovers),
     ("a_rewrap_killed_at_any_row_goes_on", killing::a_rewrap_killed_at_any_row_goes_on),
     (
         "a_sender_killed_at_any_step_loses_and_doubles_nothing",

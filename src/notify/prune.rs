@@ -37,7 +37,7 @@ impl Notifier {
 pub async fn prune(store: &dyn Store, untouched_for: Duration) -> Result<u64> {
     let (mut gone, mut after) = (0, None);
     loop {
-        let (page, next) = rows::page(store.records(), "", after).await?;
+        let (page, next) = rows::page(store.records(), after).await?;
         for held in page {
             if has_served(store, &held, untouched_for).await? {
                 gone += u64::from(rows::remove(store.records(), &held).await?);

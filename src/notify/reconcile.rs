@@ -48,7 +48,7 @@ impl Notifier {
     pub async fn reconcile(&self) -> Result<Reconciled> {
         let (mut pass, mut after) = (Pass::default(), None);
         loop {
-            let (page, next) = rows::page(self.store.records(), "", after).await?;
+            let (page, next) = rows::page(self.store.records(), after).await?;
             for held in page {
                 match held.row.status {
                     RowStatus::Sent => self.confirm(held, &mut pass).await?,

@@ -97,28 +97,41 @@ pub(super) async fn now(records: &dyn Records, prefix: &str) -> Result<Timestamp
     Ok(records.list(list).await?.now)
 }
 
-/// Reads every row whose key begins so, by key.
+/// Reads every row whose key begins so, by key. One that cannot be read is an error: whoever tells people has to
+/// know them all.
 pub(super) async fn all(records: &dyn Records, prefix: &str) -> Result<Vec<Held>> {
-    let (mut rows, mut after) = (Vec::new(), None);
+    let (mut rows, mut list) = (Vec::new(), ListDocuments::new(Namespace::new(NAMESPACE)?));
+    list = list.prefix(prefix).limit(PAGE);
     loop {
-        let (page, next) = self::page(records, prefix, after).await?;
-        rows.extend(page);
-        match next {
+        let page = records.list(list.clone()).await?;
+        for document in &page.items {
+            rows.push(Held::of(document, page.now)?);
+        }
+        match page.next {
             None => return Ok(rows),
-            next => after = next,
+            next => list.after = next,
         }
     }
 }
 
-/// Reads a page of rows.
+/// Reads a page of rows of all sorts. One that cannot be read is passed over and told of in the log: the others
+/// have nothing to do with it.
 pub(super) async fn page(
     records: &dyn Records,
-    prefix: &str,
     after: Option<RecordKey>,
 ) -> Result<(Vec<Held>, Option<RecordKey>)> {
-    let mut list = ListDocuments::new(Namespace::new(NAMESPACE)?).prefix(prefix).limit(PAGE);
+    let mut list = ListDocuments::new(Namespace::new(NAMESPACE)?).limit(PAGE);
     list.after = after;
     let page = records.list(list).await?;
-    let held = page.items.iter().map(|document| Held::of(document, page.now));
-    Ok((held.collect::<Result<_>>()?, page.next))
+    let mut rows = Vec::with_capacity(page.items.len());
+    for document in &page.items {
+        match Held::of(document, page.now) {
+            Ok(held) => rows.push(held),
+            Err(error) => {
+                let key = document.id.key.as_str();
+                tracing::warn!(%error, namespace = NAMESPACE, "the row {key} is passed over");
+            }
+        }
+    }
+    Ok((rows, page.next))
 }

@@ -18,7 +18,7 @@ const PAGE_PAUSE: Duration = Duration::from_millis(10);
 /// A pruned job is known by its tombstone, which is kept for 7 days unless set. With `unknown_for`, secrets
 /// also go that were not written for so long and whose job the store does not know at all: of a job that was
 /// pruned before the tombstone's time, or that was never enqueued. What is bound to something else than the
-/// id of a job stays.
+/// id of a job stays, and so does what is bound to a job whose row cannot be read, which the log tells.
 ///
 /// [`Maintenance`](crate::Maintenance), and so every worker, does this by itself, without `unknown_for`.
 ///
@@ -35,7 +35,14 @@ pub async fn prune(store: &dyn Store, unknown_for: Option<Duration>) -> Result<u
             let Some(job) = job_of(&document) else { continue };
             let is_over = match last {
                 Some((known, is_over)) if known == job && unknown_for.is_none() => is_over,
-                _ => is_over(store, job, unwritten(&document, page.now), unknown_for).await?,
+                _ => match is_over(store, job, unwritten(&document, page.now), unknown_for).await {
+                    Err(error) if error.kind() == ErrorKind::Corrupt => {
+                        let key = document.id.key.as_str();
+                        tracing::warn!(%error, namespace = SECRETS, "the secret {key} is kept");
+                        false
+                    }
+                    is_over => is_over?,
+                },
             };
             last = Some((job, is_over));
             if is_over {

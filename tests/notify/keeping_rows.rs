@@ -20,7 +20,7 @@ stories![
 ];
 
 /// Removes every job that has ended.
-async fn prune_jobs(store: &Arc<dyn Store>) -> leasehold::Result<()> {
+pub(crate) async fn prune_jobs(store: &Arc<dyn Store>) -> leasehold::Result<()> {
     let pruned = store.prune(PruneRequest::new().older_than(Duration::ZERO)).await?;
     assert!(pruned.jobs > 0);
     Ok(())
@@ -67,7 +67,7 @@ async fn rows_that_are_asked_about_stay(store: Arc<dyn Store>) -> Told {
 }
 
 /// Makes every row years older than it is.
-async fn grow_old(store: &Arc<dyn Store>) -> Told {
+pub(crate) async fn grow_old(store: &Arc<dyn Store>) -> Told {
     let rows = store.records().list(ListDocuments::new(Namespace::new("notify.rows")?)).await?;
     assert!(!rows.items.is_empty());
     for document in rows.items {

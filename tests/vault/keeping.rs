@@ -42,7 +42,7 @@ pub(crate) fn actor() -> Actor {
     Actor::new("test").expect("an actor")
 }
 
-async fn opened(vault: &Vault, binding: &Binding) -> Result<Vec<u8>, VaultError> {
+pub(crate) async fn opened(vault: &Vault, binding: &Binding) -> Result<Vec<u8>, VaultError> {
     Ok(vault.open(binding).await?.expose_secret().to_vec())
 }
 
@@ -258,7 +258,7 @@ async fn a_rewrap_leaves_the_end_where_it_was(store: Arc<dyn Store>) -> Told {
 }
 
 /// A job that has succeeded, and one that waits; each with two secrets.
-async fn two_jobs(
+pub(crate) async fn two_jobs(
     store: &Arc<dyn Store>,
     vault: &Vault,
 ) -> Result<(Binding, Binding), libtest_mimic::Failed> {
@@ -282,7 +282,7 @@ async fn two_jobs(
     Ok((bindings.pop().ok_or("two")?, waiting))
 }
 
-async fn prune_jobs(store: &Arc<dyn Store>) -> Told {
+pub(crate) async fn prune_jobs(store: &Arc<dyn Store>) -> Told {
     assert_eq!(store.prune(PruneRequest::new().older_than(Duration::ZERO)).await?.jobs, 1);
     Ok(())
 }
