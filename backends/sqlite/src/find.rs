@@ -7,6 +7,7 @@ use leasehold_core::{
     Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView,
     LetterFilter, Page, Paging, Query, Result, TransitionView, WaitView,
 };
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
@@ -96,9 +97,10 @@ fn place_of(row: &rusqlite::Row<'_>) -> Result<Uuid> {
     Ok(Uuid::from_u128(u128::from_be_bytes(place).saturating_add(behind)))
 }
 
-fn after(paging: &Paging) -> (Vec<u8>, i64) {
-    // Without a cursor the empty blob and -1 lie before every row.
-    paging.after.map_or((Vec::new(), -1), |cursor| (cursor.id.as_bytes().to_vec(), cursor.sequence))
+/// What a page of ids begins after. Without a cursor a text, which lies before every blob, also before an empty
+/// one that somebody made of an id.
+fn after(id: Option<&Uuid>) -> ToSqlOutput<'_> {
+    ToSqlOutput::Borrowed(id.map_or(ValueRef::Text(b""), |id| ValueRef::Blob(id.as_bytes())))
 }
 
 fn jobs(
@@ -107,7 +109,8 @@ fn jobs(
     filter: &JobFilter,
     paging: &Paging,
 ) -> Result<Vec<Listed<JobView>>> {
-    let (begin, _) = after(paging);
+    let cursor = paging.after.map(|cursor| cursor.id);
+    let begin = after(cursor.as_ref());
     let mut only = filter.id;
     if let Some((scope, key)) = &filter.key {
         let values = params![scope.as_str(), key.as_str()];
@@ -131,7 +134,7 @@ fn jobs(
         Ok(view)
     };
     if let Some(id) = only {
-        if id.as_bytes().as_slice() <= begin.as_slice() {
+        if cursor.is_some_and(|cursor| id.as_uuid() <= cursor) {
             return Ok(Vec::new());
         }
         let values = params![id.as_bytes().as_slice(), queue, state, kind, subject, partition];
@@ -165,7 +168,8 @@ fn events(
     filter: &EventFilter,
     paging: &Paging,
 ) -> Result<Vec<Listed<EventView>>> {
-    let (begin, _) = after(paging);
+    let cursor = paging.after.map(|cursor| cursor.id);
+    let begin = after(cursor.as_ref());
     let of_key = filter.ordering.as_ref().is_some_and(|ordering| ordering.key_text().is_some());
     if filter.id.is_none() && !of_key && (filter.topic.is_some() || filter.state.is_some()) {
         let mut found = Vec::with_capacity(paging.size + 1);
@@ -187,7 +191,7 @@ fn events_by(
     conn: &Connection,
     sql: Sql,
     filter: &EventFilter,
-    (begin, id, limit): (&[u8], Option<&[u8]>, usize),
+    (begin, id, limit): (&ToSqlOutput<'_>, Option<&[u8]>, usize),
 ) -> Result<Vec<Listed<EventView>>> {
     let values = params![
         begin,
@@ -216,7 +220,7 @@ fn letter_page(conn: &Connection, filter: &LetterFilter, paging: &Paging) -> Res
 }
 
 fn transitions(conn: &Connection, job: JobId, paging: &Paging) -> Result<Vec<TransitionView>> {
-    let (_, number) = after(paging);
+    let number = paging.after.map_or(-1, |cursor| cursor.sequence);
     let values = params![job.as_bytes().as_slice(), number, bound(paging.size + 1)];
     rows(conn, sql!("find_transitions"), values, |row| Ok(Columns::of(row).transition()?.into()))
 }

@@ -5,6 +5,7 @@
 use leasehold_core::{
     EventFilter, EventState, JobFilter, JobKind, QueueName, Result, State, Topic,
 };
+use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, params};
 
 use crate::find;
@@ -16,7 +17,7 @@ use crate::statement::{row, rows, sql};
 pub(crate) fn job_ids(
     conn: &Connection,
     filter: &JobFilter,
-    begin: &[u8],
+    begin: &ToSqlOutput<'_>,
     limit: usize,
 ) -> Result<Vec<Vec<u8>>> {
     let queues = match &filter.queue {
@@ -49,7 +50,7 @@ fn ids(conn: &Connection, values: impl rusqlite::Params) -> Result<Vec<Vec<u8>>>
 pub(crate) fn event_ids(
     conn: &Connection,
     filter: &EventFilter,
-    begin: &[u8],
+    begin: &ToSqlOutput<'_>,
     limit: usize,
 ) -> Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();

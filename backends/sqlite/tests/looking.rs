@@ -10,8 +10,8 @@ mod place;
 use std::path::{Path, PathBuf};
 
 use leasehold_core::{
-    ClaimRequest, ErrorKind, Found, JobFilter, JobKind, Json, NewEvent, NewJob, Paging, Query,
-    QueueName, Stats, Store, StoreExt, Timestamp, Topic, WorkerId,
+    ClaimRequest, ErrorKind, EventFilter, Found, JobFilter, JobKind, Json, NewEvent, NewJob,
+    Paging, Query, QueueName, Stats, Store, StoreExt, Timestamp, Topic, WorkerId,
 };
 use leasehold_sqlite::rusqlite::{Connection, Transaction};
 use leasehold_sqlite::{SqliteStore, open, own_error};
@@ -107,7 +107,7 @@ async fn a_look_makes_neither_a_file_nor_a_schema() {
     assert_eq!(std::fs::read(place.url()).expect("the file"), before);
 }
 
-/// Ids that somebody made too short and too long: each is listed in its place, and the listing goes on.
+/// Ids that somebody made too short, one to nothing at all, and too long: each is listed in its place, and the listing goes on.
 ///
 /// Proves: GLO-1, QUE-6
 #[tokio::test(flavor = "multi_thread")]
@@ -117,12 +117,17 @@ async fn a_row_whose_id_is_none_is_listed_like_any_other_that_cannot_be_read() {
     for _ in 0..5 {
         let _ = store.enqueue_one(job()).await.expect("enqueued");
     }
+    let event = NewEvent::new(Topic::new("mail").expect("a topic"), Json::null());
+    store.publish(vec![event]).await.expect("published");
     let damage = |tx: &Transaction<'_>| {
         let cut = "update leasehold_jobs set id = substr(id, 1, 15) where id in \
                    (select id from leasehold_jobs order by id limit 1 offset 1)";
         let lengthen = "update leasehold_jobs set id = cast(id || x'00' as blob) where id in \
                         (select id from leasehold_jobs order by id limit 1 offset 3)";
-        tx.execute_batch(&format!("{cut}; {lengthen}")).map_err(own_error)
+        let empty = "update leasehold_jobs set id = x'' where id in \
+                     (select id from leasehold_jobs order by id limit 1)";
+        let events = "update leasehold_events set id = x''";
+        tx.execute_batch(&format!("{cut}; {lengthen}; {empty}; {events}")).map_err(own_error)
     };
     store.transaction(damage).await.expect("damaged");
     let (mut paging, mut read, mut unread) = (Paging::first(1), 0, 0);
@@ -138,7 +143,10 @@ async fn a_row_whose_id_is_none_is_listed_like_any_other_that_cannot_be_read() {
         let Some(next) = page.next else { break };
         paging = Paging::first(1).after(next);
     }
-    assert_eq!((read, unread), (3, 2));
+    assert_eq!((read, unread), (2, 3));
+    let query = Query::Events(EventFilter::new(), Paging::first(1));
+    let found = store.find(query).await.expect("a page").items;
+    assert!(matches!(found[..], [Found::Unreadable(_)]), "{found:?}");
 }
 
 /// One row of each sort under a name that is none, then times out of range: the others are counted, and the
