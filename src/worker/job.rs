@@ -74,7 +74,7 @@ impl Running {
             match over {
                 Over::Settle(settlement) => settler.settle(*settlement, held).await,
                 Over::Settled(own) => {
-                    run.worker.observer.ended(&held.ended(&own.0.verdict, own.1));
+                    held.tell(&*run.worker.observer, &own.0.verdict, own.1);
                 }
                 Over::Lost => run.worker.observer.lease_lost(Leased::Job),
             }

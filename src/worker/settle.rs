@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leasehold_core::{
     ClaimedJob, Error, ErrorKind, Failure, FailureCode, Fence, Json, QueueName, Result, Settled,
-    Settlement, Store, StoreExt, Verdict,
+    Settlement, State, Store, StoreExt, Verdict,
 };
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -52,7 +52,7 @@ impl InHand {
         Self { leases, fence, queue: job.queue.clone(), attempt, max_attempts, ran: None }
     }
 
-    pub(super) fn ended(&self, verdict: &Verdict, settled: Settled) -> Ended {
+    fn ended(&self, verdict: &Verdict, settled: Settled) -> Ended {
         Ended {
             queue: self.queue.clone(),
             verdict: verdict.kind(),
@@ -63,6 +63,34 @@ impl InHand {
             max_attempts: self.max_attempts,
         }
     }
+
+    /// Tells of an end that is stored: the observer, and the log where an attempt has failed.
+    pub(super) fn tell(&self, observer: &dyn Observer, verdict: &Verdict, settled: Settled) {
+        let ended = self.ended(verdict, settled);
+        if let Some(failure) = verdict.failure() {
+            let (job, queue, said) = (self.fence.job(), &self.queue, said(&ended, failure));
+            match ended.place.state() {
+                State::Waiting => tracing::info!(%job, %queue, "{said}"),
+                _ => tracing::warn!(%job, %queue, "{said}"),
+            }
+        }
+        observer.ended(&ended);
+    }
+}
+
+/// What became of a failed attempt. The failure's message is not for the log: `leasehold dead show` has it.
+fn said(ended: &Ended, failure: &Failure) -> String {
+    let (code, class) = (failure.code_id(), failure.class().id());
+    let became = match ended.place.state() {
+        State::Waiting => "the job waits for another",
+        State::DeadLetter => "the job is a dead letter",
+        State::Cancelled => "the job is cancelled",
+        _ => "the job has failed",
+    };
+    format!(
+        "attempt {} of {} failed, {code} ({class}): {became}",
+        ended.attempt, ended.max_attempts
+    )
 }
 
 impl Drop for InHand {
@@ -237,7 +265,7 @@ impl Lane {
                 tell_refused(&*self.observer, "settle", &error);
             }
             Ok(settled) => {
-                self.observer.ended(&item.held.ended(&item.settlement.verdict, settled));
+                item.held.tell(&*self.observer, &item.settlement.verdict, settled);
             }
         }
     }
@@ -274,4 +302,38 @@ pub(super) fn stand_in(error: &Error) -> Verdict {
     };
     let failure = Failure::new(code, error.to_string());
     Verdict::Retry { failure, delay: Some(Duration::from_secs(1)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::{Place, VerdictKind};
+
+    use super::*;
+
+    /// What an operator looks for in the log, and nothing that a handler has written.
+    ///
+    /// Proves: LOG-1
+    #[test]
+    fn a_failed_attempt_is_told_with_what_became_of_the_job() {
+        let failure = Failure::new(FailureCode::HandlerFailed, "password of ada");
+        let end = |place| Ended {
+            queue: QueueName::default_queue(),
+            verdict: VerdictKind::Retry,
+            failure: Some(failure.class()),
+            place,
+            ran: None,
+            attempt: 2,
+            max_attempts: 5,
+        };
+        for (place, became) in [
+            (Place::Waiting, "the job waits for another"),
+            (Place::DeadLetter, "the job is a dead letter"),
+            (Place::Failed, "the job has failed"),
+        ] {
+            let said = said(&end(place), &failure);
+            let wanted =
+                format!("attempt 2 of 5 failed, HANDLER_FAILED ({})", failure.class().id());
+            assert_eq!(said, format!("{wanted}: {became}"));
+        }
+    }
 }
