@@ -1,5 +1,6 @@
 //! Owns the one place that tells an engine by its URL, for programs that join no transaction.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use leasehold_core::{Error, ErrorKind, Result, Store};
@@ -14,8 +15,8 @@ use leasehold_core::{Error, ErrorKind, Result, Store};
 /// `Invalid` for a URL whose engine is not compiled in (naming the feature) or is a remote libSQL
 /// server; else as the engine's own `open`.
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>> {
-    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-    match scheme {
+    let url = &*lowered(url);
+    match scheme(url) {
         "postgres" | "postgresql" => postgres(url).await,
         "libsql" | "ws" | "wss" | "http" | "https" => Err(remote()),
         _ => sqlite(url).await,
@@ -32,10 +33,24 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>> {
 /// # Errors
 /// `Invalid`, as [`connect`].
 pub fn read_url(url: &str) -> Result<()> {
-    match url.split_once("://").map_or("", |(scheme, _)| scheme) {
+    let url = &*lowered(url);
+    match scheme(url) {
         "postgres" | "postgresql" => read_postgres(url),
         "libsql" | "ws" | "wss" | "http" | "https" => Err(remote()),
         _ => read_sqlite(url),
+    }
+}
+
+fn scheme(url: &str) -> &str {
+    url.split_once("://").map_or("", |(scheme, _)| scheme)
+}
+
+/// The URL with its scheme in small letters: it means the same in capitals.
+fn lowered(url: &str) -> Cow<'_, str> {
+    let small = scheme(url).to_ascii_lowercase();
+    match small == scheme(url) {
+        true => Cow::Borrowed(url),
+        false => Cow::Owned(format!("{small}{}", url.get(small.len()..).unwrap_or_default())),
     }
 }
 
@@ -103,6 +118,18 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Invalid);
             assert!(error.message().contains("libSQL"), "{error}");
         }
+    }
+
+    /// Proves: GLO-4
+    #[test]
+    fn a_scheme_in_capitals_means_the_same() {
+        let error = read_url("Postgres://u:PW@h/db?migrate=perhaps").unwrap_err();
+        assert!(error.message().contains("migrate is auto or never"), "{error}");
+        for url in ["PostgreSQL://u:PW@h/db", "postgres://u:PW@h/db", "SQLite:a.db"] {
+            assert!(read_url(url).is_ok(), "{url}");
+        }
+        let error = read_url("LibSQL://db.example").unwrap_err();
+        assert!(error.message().contains("libSQL"), "{error}");
     }
 
     /// Proves: PAR-2

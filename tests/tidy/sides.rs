@@ -90,6 +90,7 @@ const RUST_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("quick/take.rs", "SQLite's calls share one transaction"),
     ("schema.rs", "SQLite's tables have a prefix"),
     ("step.rs", "SQLite's steps wait in their thread, in statement.rs"),
+    ("url.rs", "PostgreSQL's driver reads its URLs, and its errors repeat none"),
     ("writer.rs", "PostgreSQL takes many writers"),
 ];
 

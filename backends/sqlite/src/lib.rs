@@ -63,6 +63,7 @@ mod subject;
 mod tokens;
 mod turns;
 mod uptime;
+mod url;
 mod waits;
 mod write;
 mod writer;
@@ -74,6 +75,8 @@ pub use error::own_error;
 pub use joined::{InTransaction, Joined};
 pub use rusqlite;
 pub use store::SqliteStore;
+#[doc(hidden)]
+pub use url::mask_url;
 
 /// Opens a database, makes it where it does not exist, and brings its schema up to date.
 ///

@@ -14,6 +14,7 @@ use crate::clock;
 use crate::error::{engine, named};
 use crate::files::{LOG_BYTES_MAX, refuse_second_name};
 use crate::statement::batch;
+use crate::url::{mask_url, no_path, without_scheme};
 
 /// The longest wait for another process's lock.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(30);
@@ -55,11 +56,11 @@ pub(crate) struct Target {
 impl Target {
     /// Reads a path, `:memory:`, or a `sqlite:` URL with parameters.
     pub(crate) fn parse(url: &str) -> Result<Self> {
-        let Some(rest) = url.strip_prefix("sqlite:") else {
-            if url.contains("://") || url.starts_with("file:") {
-                return Err(refuse(url, "only paths and sqlite: URLs are read here"));
-            }
-            return Ok(Self::to_write(place(url, url)?));
+        let Some(rest) = without_scheme(url, "sqlite") else {
+            return match no_path(url) {
+                Some(why) => Err(refuse(url, why)),
+                None => Ok(Self::to_write(place(url, url)?)),
+            };
         };
         let (path, parameters) = rest.split_once('?').unwrap_or((rest, ""));
         let path = path.strip_prefix("//").unwrap_or(path);
@@ -72,8 +73,9 @@ impl Target {
                 "mode=ro" if target.place != Place::Memory => target.access = Access::Look,
                 _ => {
                     let why = format!(
-                        "parameter {parameter:?} is unknown; synchronous=full, synchronous=normal and, for a \
-                         file, mode=ro are known"
+                        "parameter {:?} is unknown; synchronous=full, synchronous=normal and, for a \
+                         file, mode=ro are known",
+                        mask_url(parameter)
                     );
                     return Err(refuse(url, &why));
                 }
@@ -193,7 +195,8 @@ fn place(url: &str, path: &str) -> Result<Place> {
 fn refuse_missing_folder(path: &Path) -> Result<()> {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() && !folder.exists() => {
-            let why = format!("the folder {} does not exist", folder.display());
+            let folder = mask_url(&folder.display().to_string());
+            let why = format!("the folder {folder} does not exist");
             Err(Error::new(ErrorKind::Unavailable, "open", why))
         }
         _ => Ok(()),
@@ -201,7 +204,7 @@ fn refuse_missing_folder(path: &Path) -> Result<()> {
 }
 
 fn refuse(url: &str, why: &str) -> Error {
-    Error::invalid("open", format!("{url:?}: {why}"))
+    Error::invalid("open", format!("{:?}: {why}", mask_url(url)))
 }
 
 /// A path as a URI has it.
@@ -276,6 +279,8 @@ mod tests {
             (":memory:", Place::Memory),
             ("sqlite::memory:", Place::Memory),
             ("sqlite:jobs.db", file("jobs.db")),
+            ("SQLite:jobs.db", file("jobs.db")),
+            ("./mysql:jobs.db", file("./mysql:jobs.db")),
             ("sqlite:/var/jobs.db", file("/var/jobs.db")),
             ("sqlite://jobs.db", file("jobs.db")),
             ("sqlite:///var/my%20jobs.db", file("/var/my jobs.db")),
@@ -299,8 +304,15 @@ mod tests {
             "sqlite::memory:?mode=ro",
             "sqlite:a.db?synchronous=off",
             "sqlite:%zz.db",
+            "mysql:jobs.db",
+            "Postgres:/u:PW@h/db",
+            " postgres://u:PW@h/db",
+            "host=127.0.0.1 password=PW user=u",
+            "sqlite:a.db?password=PW",
         ] {
-            assert_eq!(Target::parse(url).expect_err(url).kind(), ErrorKind::Invalid, "{url}");
+            let error = Target::parse(url).expect_err(url);
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{url}");
+            assert!(!error.to_string().contains("PW"), "{error}");
         }
     }
 }

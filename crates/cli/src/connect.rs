@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use leasehold::{Error, ErrorKind, Result, Store};
+use leasehold_sqlite::mask_url;
 
 /// An open store, the engine's name in reports, and the URL that opens it again.
 #[derive(Clone, Debug)]
@@ -19,7 +20,7 @@ pub struct Opened {
 /// [`ErrorKind::NotFound`] where there is no such file; those of [`leasehold::connect`].
 pub async fn connect_existing(url: &str) -> Result<Arc<dyn Store>> {
     if_there(url)?;
-    leasehold::connect(url).await
+    leasehold::connect(&lowered(url)).await
 }
 
 /// The same for what only looks: a SQLite file is opened so that nothing of it can be changed, and neither
@@ -29,7 +30,23 @@ pub async fn connect_existing(url: &str) -> Result<Arc<dyn Store>> {
 /// As [`connect_existing`].
 pub async fn connect_to_look(url: &str) -> Result<Arc<dyn Store>> {
     if_there(url)?;
-    leasehold::connect(&looking(url)).await
+    leasehold::connect(&looking(&lowered(url))).await
+}
+
+/// The URL with its scheme in small letters, where it is one of ours: it means the same in capitals.
+pub(crate) fn lowered(url: &str) -> String {
+    let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
+    let small = scheme.to_ascii_lowercase();
+    match small.as_str() {
+        "sqlite" | "postgres" | "postgresql" => format!("{small}:{rest}"),
+        _ => url.to_owned(),
+    }
+}
+
+/// Says whether a URL names a server.
+pub(crate) fn is_postgres(url: &str) -> bool {
+    let url = lowered(url);
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
 }
 
 /// The URL of a file that is only looked at; another engine's as it is.
@@ -79,22 +96,23 @@ fn decoded(path: &str) -> String {
 /// Refuses a file that is not there.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`], with the path.
+/// [`ErrorKind::NotFound`], with the path; [`ErrorKind::Invalid`] for a text that names no database.
 pub fn if_there(url: &str) -> Result<()> {
-    let Some(path) = file(url).filter(|path| !path.exists()) else { return Ok(()) };
-    let why =
-        format!("there is no file {}; `leasehold migrate` makes a new database", path.display());
+    leasehold::read_url(url)?;
+    let Some(path) = file(&lowered(url)).filter(|path| !path.exists()) else { return Ok(()) };
+    let path = mask_url(&path.display().to_string());
+    let why = format!("there is no file {path}; `leasehold migrate` makes a new database");
     Err(Error::new(ErrorKind::NotFound, "open", why))
 }
 
 /// Opens the store that a URL names; its schema is brought up to date.
 pub async fn connect(url: &str) -> Result<Opened> {
-    let is_postgres = url.starts_with("postgres://") || url.starts_with("postgresql://");
+    let (url, is_postgres) = (lowered(url), is_postgres(url));
     let join = if url.contains('?') { '&' } else { '?' };
     let url = if is_postgres && !url.contains("migrate=") {
         format!("{url}{join}migrate=auto")
     } else {
-        url.to_owned()
+        url
     };
     let engine = if is_postgres { "postgres" } else { "sqlite" };
     Ok(Opened { store: leasehold::connect(&url).await?, engine, url })

@@ -11,12 +11,12 @@ use crate::config::{Config, Problem, Problems};
 pub(crate) fn url(config: &Config) -> Result<String> {
     let addr = config.text("store.addr");
     let url = if addr.is_empty() {
-        config.text("store.url").to_owned()
+        crate::connect::lowered(config.text("store.url"))
     } else {
         let database = escaped(config.text("store.db"));
         format!("postgres://{addr}/{database}")
     };
-    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+    if !crate::connect::is_postgres(&url) {
         return Ok(url);
     }
     let mut parameters = Vec::new();

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use leasehold::{BucketName, FailureClass, QueueName};
+use leasehold_sqlite::mask_url;
 
 use super::duration;
 use super::key::{Effect, KEYS, Key};
@@ -51,10 +52,7 @@ fn differs(config: &Config, key: &Key) -> bool {
 }
 
 fn is_postgres(config: &Config) -> bool {
-    let url = config.text("store.url");
-    url.starts_with("postgres://")
-        || url.starts_with("postgresql://")
-        || !config.text("store.addr").is_empty()
+    crate::connect::is_postgres(config.text("store.url")) || !config.text("store.addr").is_empty()
 }
 
 struct Checks<'a> {
@@ -252,33 +250,6 @@ pub(super) fn written(value: &Value) -> String {
 /// Says whether a URL has a password in its authority or its parameters.
 fn holds_password(url: &str) -> bool {
     mask_url(url) != url
-}
-
-/// Puts stars in the place of a URL's password.
-pub(super) fn mask_url(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (place, query) =
-        rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
-    let end = place.find('/').unwrap_or(place.len());
-    let (authority, path) = place.split_at(end);
-    let authority = match authority.rsplit_once('@') {
-        Some((user, host)) => match user.split_once(':') {
-            Some((name, password)) if !password.is_empty() => format!("{name}:***@{host}"),
-            _ => authority.to_owned(),
-        },
-        None => authority.to_owned(),
-    };
-    let query = query.map(|query| {
-        let parts = query.split('&').map(|part| match part.split_once('=') {
-            Some(("password", text)) if !text.is_empty() => "password=***".to_owned(),
-            _ => part.to_owned(),
-        });
-        parts.collect::<Vec<_>>().join("&")
-    });
-    match query {
-        Some(query) => format!("{scheme}://{authority}{path}?{query}"),
-        None => format!("{scheme}://{authority}{path}"),
-    }
 }
 
 fn is_address(text: &str) -> bool {

@@ -1,11 +1,12 @@
 //! Owns how a configuration is printed: a file that loads again, each key with its meaning or its
 //! origin, secrets as stars.
 
+use leasehold_sqlite::mask_url;
 use serde_json::json;
 
 use super::key::{Effect, KEYS, Key};
 use super::problem::{Note, Origin, Problem};
-use super::rules::{is_secret, mask_url, written};
+use super::rules::{is_secret, written};
 use super::values::{Config, Value};
 
 /// Prints a file with every key at its default, and what each does.

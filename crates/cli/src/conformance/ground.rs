@@ -39,7 +39,9 @@ impl Ground {
         let id: String = WorkerId::new().to_string().chars().rev().take(12).collect();
         let name = format!("leasehold_conformance_{id}");
         let made = AtomicU64::new(0);
-        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        let url = crate::connect::lowered(url);
+        let url = url.as_str();
+        if crate::connect::is_postgres(url) {
             let place = Place::Server { url: url.to_owned() };
             return Ok(Self { place, name, made });
         }

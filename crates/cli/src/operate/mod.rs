@@ -278,7 +278,7 @@ impl Place {
 
     fn url(&self) -> Result<String, Fatal> {
         if let Some(url) = &self.url {
-            return Ok(url.clone());
+            return Ok(crate::connect::lowered(url));
         }
         Ok(place::url(&self.config()?)?)
     }

@@ -214,6 +214,17 @@ pub(crate) fn a_bad_start_says_why(yard: &Yard) -> Result<(), Failed> {
             same(&text, (out.status.code(), text.contains("store.url: ")), (Some(3), true))?;
         }
     }
+    for url in ["host=127.0.0.1 password=PW user=u", "Postgres:/u:PW@h/db", "mysql:u:PW@h/db"] {
+        for arguments in [&["migrate", "--url", url][..], &["status", "--url", url]] {
+            let out = std::process::Command::new(env!("CARGO_BIN_EXE_leasehold"))
+                .args(arguments)
+                .current_dir(yard.beside(""))
+                .output()?;
+            let text = String::from_utf8_lossy(&out.stderr).into_owned();
+            same(&text, (out.status.code(), text.contains("PW")), (Some(2), false))?;
+        }
+        same(url, yard.beside(url).exists(), false)?;
+    }
     let out = yard
         .command(&["--role=worker"])
         .env("STORE_URL", "sqlite:/no/such/folder/jobs.db")

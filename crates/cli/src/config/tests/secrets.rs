@@ -36,6 +36,26 @@ fn a_secret_is_a_reference_and_is_never_shown() {
     }
 }
 
+/// Proves: SEC-2
+#[test]
+fn a_password_is_not_shown_of_what_is_no_url_either() {
+    const MARK: &str = "hunter2-marker";
+    for url in [
+        format!("postgres:/u:{MARK}@h/db"),
+        format!(" Postgres://u:{MARK}@h/db"),
+        format!("mysql:u:{MARK}@h/db"),
+        format!("host=h password={MARK} user=u"),
+        format!("sqlite:x?password={MARK}"),
+    ] {
+        let config = env(&[("STORE_URL", &url)]).unwrap().config;
+        let refused = crate::place::check(&config).err().map(|problems| problems.to_string());
+        let shown = [show_yaml(&config), json(&config), refused.unwrap_or_default()];
+        assert!(shown.iter().all(|text| !text.contains(MARK)), "{shown:?}");
+        let got = super::refused("odd-url", format!("store:\n  url: {url:?}\n"));
+        assert!(got.contains("holds a password") && !got.contains(MARK), "{got}");
+    }
+}
+
 /// Proves: SEC-1
 #[cfg(unix)]
 #[test]
