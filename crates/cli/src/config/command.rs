@@ -22,7 +22,7 @@ enum Action {
     /// Looks at what the role looks at when it starts: the file and the environment, the folder and the
     /// globs, the program, the URL of the store. Opens no store.
     Check {
-        /// The file; a missing one means the defaults
+        /// The file; without one the defaults and the environment hold
         #[arg(long, value_name = "PATH")]
         config: Option<PathBuf>,
         /// The role that is to start
@@ -34,7 +34,7 @@ enum Action {
     },
     /// Shows every key with its value and where the value comes from; secrets as stars.
     Show {
-        /// The file; a missing one means the defaults
+        /// The file; without one the defaults and the environment hold
         #[arg(long, value_name = "PATH")]
         config: Option<PathBuf>,
         /// Print a file with every key at its default instead, and what each does

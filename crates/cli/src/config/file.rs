@@ -4,9 +4,11 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use leasehold_sqlite::mask_url;
+
 use super::key::{KEYS, Key, Kind};
 use super::overrides::nearest;
-use super::problem::{Note, Origin, Problem};
+use super::problem::{Origin, Problem};
 use super::scalar;
 use super::secret::Secret;
 use super::values::{Config, Value};
@@ -26,19 +28,21 @@ pub(super) fn overlay(
     environment: &[(String, String)],
     config: &mut Config,
     problems: &mut Vec<Problem>,
-    notes: &mut Vec<Note>,
 ) {
     let name = path.display().to_string();
     let at = |(line, column): Place| Origin::File { path: name.clone(), line, column };
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let text = "does not exist; the defaults hold".to_owned();
-            notes.push(Note { origin: Origin::Default, key: name, text });
-            return;
-        }
+        // Whoever names a file means it: the defaults would scan another folder into another store.
         Err(error) => {
-            problems.push(Problem::at(at((1, 1)), "", format!("cannot be read: {error}")));
+            let why = match error.kind() {
+                ErrorKind::NotFound => {
+                    "there is no such file; without --config the defaults and the environment hold"
+                        .to_owned()
+                }
+                _ => format!("cannot be read: {error}"),
+            };
+            problems.push(Problem::at(at((1, 1)), "", why));
             return;
         }
     };
@@ -127,7 +131,9 @@ impl Reading<'_> {
             Err(rule) if key.kind == Kind::Secret => {
                 self.problems.push(Problem::at(origin, key.path, rule));
             }
-            Err(rule) => self.problems.push(Problem::of(origin, key.path, &shown, rule)),
+            Err(rule) => {
+                self.problems.push(Problem::of(origin, key.path, &mask_url(&shown), rule));
+            }
         }
     }
 

@@ -40,7 +40,7 @@ pub struct Loaded {
 
 /// Loads the defaults, the file over them, and the environment over both.
 ///
-/// A file that does not exist is no error (its absence is a note); one that cannot be read is.
+/// A file that is named must be there and be readable; without a name the defaults and the environment hold.
 ///
 /// # Errors
 /// Every problem found, each with its key, value, rule and place.
@@ -49,7 +49,7 @@ pub fn load(path: Option<&Path>, environment: &[(String, String)]) -> Result<Loa
     let mut notes = Vec::new();
     let mut config = Config::with_defaults();
     if let Some(path) = path {
-        file::overlay(path, environment, &mut config, &mut problems, &mut notes);
+        file::overlay(path, environment, &mut config, &mut problems);
     }
     overrides::overlay(environment, &mut config, &mut problems, &mut notes);
     // A rule over several keys says nothing useful of values that were not understood.

@@ -214,6 +214,14 @@ pub(crate) fn a_bad_start_says_why(yard: &Yard) -> Result<(), Failed> {
             same(&text, (out.status.code(), text.contains("store.url: ")), (Some(3), true))?;
         }
     }
+    std::fs::rename(yard.beside("leasehold.yaml"), yard.beside("elsewhere.yaml"))?;
+    for arguments in [&["status"][..], &["config", "show"]] {
+        let out = yard.command(arguments).output()?;
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        same(&text, (out.status.code(), text.contains("leasehold.yaml")), (Some(3), true))?;
+    }
+    fails(&["--role=all"], 3, "there is no such file")?;
+    std::fs::rename(yard.beside("elsewhere.yaml"), yard.beside("leasehold.yaml"))?;
     for url in ["host=127.0.0.1 password=PW user=u", "Postgres:/u:PW@h/db", "mysql:u:PW@h/db"] {
         for arguments in [&["migrate", "--url", url][..], &["status", "--url", url]] {
             let out = std::process::Command::new(env!("CARGO_BIN_EXE_leasehold"))

@@ -172,13 +172,10 @@ fn a_broken_document_is_one_clear_error() {
 #[test]
 fn no_file_and_an_empty_one_mean_the_defaults() {
     let missing = std::env::temp_dir().join("leasehold-no-such-file.yaml");
-    let loaded = load(Some(&missing), &[]).unwrap();
-    assert_eq!(loaded.config.int("worker.count"), 4);
-    assert!(
-        loaded.notes.iter().any(|note| note.text.contains("does not exist")),
-        "{:?}",
-        loaded.notes
-    );
+    let problems = load(Some(&missing), &[]).unwrap_err().to_string();
+    let named = problems.starts_with(&missing.display().to_string());
+    assert!(named && problems.contains("there is no such file"), "{problems}");
+    assert_eq!(load(None, &[]).unwrap().config.int("worker.count"), 4);
     for text in ["", "\n", "# nothing\n", "---\n", "~\n", "worker:\n"] {
         let config = file("empty", text).unwrap().config;
         assert_eq!(config.duration("worker.heartbeat_ttl").as_secs(), 30, "{text:?}");
