@@ -5,15 +5,23 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first thing that is not there")]
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold::circuit::CircuitBreakers;
 use leasehold::metrics::Metrics;
 use leasehold::observe::{Leased, Observer};
 use leasehold::{Epoch, Error, LostReason, QueueName, Reclaimed, Stats, Timestamp, VerdictKind};
+use leasehold_cli::role::metrics::{CONNECTIONS_MAX, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+
+/// Longer than a request takes to come, on a slow machine too.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Whoever waits longer waits for ever.
+const FOR_EVER: Duration = Duration::from_secs(60);
 
 fn deploy(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(name)
@@ -34,7 +42,7 @@ fn full() -> Metrics {
 async fn get(path: &str, metrics: Metrics) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
-    let server = tokio::spawn(leasehold_cli::role::metrics::serve(listener, Arc::new(metrics)));
+    let server = tokio::spawn(serve(listener, Arc::new(metrics), PATIENCE));
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -87,6 +95,36 @@ async fn metrics_are_served_under_their_path_only() {
     let series = |text: &str| -> BTreeSet<String> { text.lines().map(str::to_owned).collect() };
     assert_eq!(series(body), series(&kept), "deploy/metrics.txt is out of date");
     assert!(get("/", full()).await.starts_with("HTTP/1.1 404"));
+}
+
+/// Each connection is one of the files that the jobs need too.
+///
+/// Proves: MET-1
+#[tokio::test]
+async fn silent_connections_are_bounded_and_ended() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let metrics = Arc::new(full());
+    let server = tokio::spawn(serve(listener, metrics, PATIENCE));
+    let mut silent = Vec::new();
+    for _ in 0..CONNECTIONS_MAX {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n").await.unwrap();
+        silent.push(stream);
+    }
+    // They have every place: one of them must be gone before the next is answered.
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: here\r\n\r\n").await.unwrap();
+    let mut start = [0; 12];
+    tokio::time::timeout(FOR_EVER, stream.read_exact(&mut start)).await.unwrap().unwrap();
+    assert_eq!(&start, b"HTTP/1.1 200");
+    let mut ended = 0;
+    for mut stream in silent.into_iter().map(|stream| stream.into_std().unwrap()) {
+        let read = std::io::Read::read(&mut stream, &mut [0; 1024]);
+        ended += usize::from(!read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock));
+    }
+    assert!(ended > 0, "more than {CONNECTIONS_MAX} connections were served at once");
+    server.abort();
 }
 
 /// Proves: MET-1

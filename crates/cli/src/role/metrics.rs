@@ -1,18 +1,26 @@
 //! Owns the metrics of a process that plays a role: the endpoint that serves them and the looks at the
-//! store. Refuses to know what is counted.
+//! store. Bounds what a client may hold: each connection is a file of the process, which its jobs need too.
+//! Refuses to know what is counted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::header;
 use axum::routing::get;
 use leasehold::circuit::CircuitBreakers;
+use leasehold::http::Server;
 use leasehold::metrics::{CONTENT_TYPE, Metrics};
 use leasehold::{CancellationToken, Error, ErrorKind, QueueName, Result, Store};
 use tokio::net::TcpListener;
 
 use crate::config::Config;
+
+/// How many connections are served at once.
+pub const CONNECTIONS_MAX: usize = 64;
+/// How long the head of a request may take, and a connection may be idle.
+const HEAD_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Begins the counts, with a name for each configured queue.
 ///
@@ -66,18 +74,17 @@ pub(super) fn start(
     if let Some(listener) = listener {
         let watched = metrics.clone();
         tokio::spawn(async move { watched.watch(store, every, until).await });
-        tokio::spawn(serve(listener, metrics));
+        tokio::spawn(serve(listener, metrics, HEAD_PATIENCE));
     }
 }
 
-/// Answers `GET /metrics`, and nothing else.
-pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
+/// Answers `GET /metrics`, and nothing else, for as long as it is polled.
+pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>, head_patience: Duration) {
     let answer = move || {
         let text = metrics.text();
         async move { ([(header::CONTENT_TYPE, CONTENT_TYPE)], text) }
     };
     let app = Router::new().route("/metrics", get(answer));
-    if let Err(error) = axum::serve(listener, app).await {
-        crate::log_line!(error, error = error, "metrics are no longer served");
-    }
+    let server = Server::new().connections_max(CONNECTIONS_MAX).head_patience(head_patience);
+    server.serve(listener, app, CancellationToken::new()).await;
 }
