@@ -7,6 +7,8 @@ mod damage;
 mod ends;
 mod files;
 mod kills;
+#[cfg(target_os = "linux")]
+mod room;
 mod secrets;
 mod stops;
 mod yard;
@@ -39,6 +41,8 @@ const PLAYS: &[(&str, Play)] = &[
     ("ends::output_is_bounded_and_masked", ends::output_is_bounded_and_masked),
     ("ends::a_command_sees_only_listed_variables", ends::a_command_sees_only_listed_variables),
     ("ends::a_bad_start_says_why", ends::a_bad_start_says_why),
+    #[cfg(target_os = "linux")]
+    ("room::want_of_files_costs_no_attempt", room::want_of_files_costs_no_attempt),
     ("damage::damaged_jobs_hold_up_no_other_file", damage::damaged_jobs_hold_up_no_other_file),
     (
         "collector::a_collector_gets_the_trace_of_each_file",

@@ -305,6 +305,21 @@ impl Running {
         open.flatten().any(|entry| std::fs::read_link(entry.path()).is_ok_and(|it| it == path))
     }
 
+    /// The numbers of the files that the process has open.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn files(&self) -> Result<Vec<u64>, Failed> {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.0.id()))?;
+        Ok(open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+    }
+
+    /// Sets how many files the process may have open from now on.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn limit_files(&self, most: u64) -> Result<(), Failed> {
+        let (id, most) = (self.0.id().to_string(), format!("--nofile={most}:"));
+        let set = Command::new("prlimit").args(["--pid", &id, &most]).status()?;
+        same("prlimit", set.success(), true)
+    }
+
     pub(crate) fn kill(&mut self) -> Result<(), Failed> {
         self.0.kill()?;
         self.0.wait()?;

@@ -59,13 +59,31 @@ impl Command {
         &self.secrets
     }
 
-    /// Runs the command to its end, or ends it: after its time, and when the handler is to stop.
+    /// Runs the command to its end, or ends it: after its time, and when the handler is to stop. `None` where the
+    /// machine has no room for one more process.
     ///
     /// # Errors
     /// A program that cannot be started, a command that ran too long or was stopped.
-    pub(super) async fn run(&self, context: &Context, path: &Path) -> Result<Ran, HandlerError> {
+    pub(super) async fn run(
+        &self,
+        context: &Context,
+        path: &Path,
+    ) -> Result<Option<Ran>, HandlerError> {
         let mut command = self.prepared(context, path)?;
-        let mut child = command.spawn().map_err(|error| self.not_started(&error))?;
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) if lacks_room(&error) => {
+                let job = context.job().id;
+                crate::log_line!(
+                    warn,
+                    error = error,
+                    job_id = job,
+                    "put off: no room for a process"
+                );
+                return Ok(None);
+            }
+            Err(error) => return Err(self.not_started(&error)),
+        };
         let group = Group::of(&child);
         let keep = |from| tail::keep(from, self.output_max);
         let out = child.stdout.take().map(|pipe| tokio::spawn(keep(tail::Pipe::Out(pipe))));
@@ -87,7 +105,7 @@ impl Command {
         })?;
         // Whoever it left behind may hold the pipes open for ever.
         let (out, err) = (drained(out).await, drained(err).await);
-        Ok(Ran { status, out, err })
+        Ok(Some(Ran { status, out, err }))
     }
 
     fn prepared(
@@ -126,7 +144,7 @@ impl Command {
     fn not_started(&self, error: &std::io::Error) -> HandlerError {
         let program = self.arguments.first().map_or("", String::as_str);
         let why = format!("the program {program} cannot be started: {error}");
-        // Too many processes or too little memory pass; a program that is not there does not.
+        // A program that is not there does not come by itself.
         let code = match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => {
                 FailureCode::ConfigInvalid
@@ -135,6 +153,19 @@ impl Command {
         };
         Failure::new(code, why).into()
     }
+}
+
+/// Whether there are too many files or processes, or too little memory: that passes, and is no fault of the job.
+#[cfg(unix)]
+fn lacks_room(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let known = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|error| known.contains(&error))
+}
+
+#[cfg(not(unix))]
+fn lacks_room(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::OutOfMemory
 }
 
 /// Puts the path, which need not be text, in the place of `{path}`.

@@ -9,6 +9,7 @@ mod secrets;
 mod tail;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold::circuit::CircuitBreakers;
 use leasehold::{
@@ -22,6 +23,9 @@ use self::command::Command;
 use super::Process;
 use super::file_job::{self, FileJob};
 use crate::config::{Config, Problem, Problems};
+
+/// How long a job is put off that found no room for its command.
+const NO_ROOM: Duration = Duration::from_secs(5);
 
 /// Checks what this role needs and others do not.
 ///
@@ -116,7 +120,9 @@ async fn handle(
         Some(false) => return Ok(Handled::done_with(&outcome::Skipped::new("changed"))),
         Some(true) => {}
     }
-    let ran = command.run(&context, &version.path).await?;
+    let Some(ran) = command.run(&context, &version.path).await? else {
+        return Ok(Handled::snooze(NO_ROOM));
+    };
     let changed = version.holds()? != Some(true);
     ran.into_handled(&command, changed)
 }
