@@ -51,12 +51,14 @@ pub(super) async fn listen(config: &Config) -> Result<Option<TcpListener>> {
         Err(error) if !config.is_set(PORT) => {
             crate::log_line!(
                 warn,
-                "no metrics are served, the default port {port} cannot be had: {error}"
+                "no metrics are served, the default port {port} of {PORT} cannot be had: {error}"
             );
             Ok(None)
         }
         Err(error) => {
-            let why = format!("port {port} for metrics: {error}");
+            let why = format!(
+                "{PORT}: port {port} cannot be had: {error}; another one may be free, and 0 switches metrics off"
+            );
             Err(Error::new(ErrorKind::Unavailable, "start", why))
         }
     }
@@ -87,4 +89,23 @@ pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>, head_patience: 
     let app = Router::new().route("/metrics", get(answer));
     let server = Server::new().connections_max(CONNECTIONS_MAX).head_patience(head_patience);
     server.serve(listener, app, CancellationToken::new()).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves: CLI-1
+    #[tokio::test]
+    async fn a_port_that_is_taken_is_named_with_its_key_and_the_way_out() {
+        let taken = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = taken.local_addr().unwrap().port().to_string();
+        let environment = [("OBSERVABILITY_METRICS_PORT", port.as_str())];
+        let environment = environment.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let config = crate::config::load(None, &environment).unwrap().config;
+        let said = listen(&config).await.unwrap_err().to_string();
+        for part in ["observability.metrics_port", port.as_str(), "0 switches metrics off"] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
 }
