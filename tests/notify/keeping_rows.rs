@@ -8,6 +8,7 @@ use leasehold::{
     FailureCode, Json, ListDocuments, Maintenance, Namespace, PruneRequest, PutDocument, Store,
     Timestamp,
 };
+use libtest_mimic::Failed;
 
 use crate::post::{Act, Post};
 use crate::telling::{SUBJECT, about, add, run};
@@ -31,14 +32,20 @@ fn notifier(store: &Arc<dyn Store>, post: &Post, within: Duration) -> Arc<Notifi
     Arc::new(notifier.reconcile_between(Duration::ZERO, within))
 }
 
+/// Tells of two versions; of the second one person cannot be told.
+async fn after_two_versions(store: &Arc<dyn Store>) -> Result<Arc<Notifier>, Failed> {
+    let post = Post::that_looks_up().act("bob", &[Act::Refuse(FailureCode::RequestRejected)]);
+    let notifier = notifier(store, &post, Duration::ZERO);
+    add(store).await?;
+    run(store, &notifier, &about(1, &["ann"])).await?;
+    add(store).await?;
+    run(store, &notifier, &about(2, &["ann", "bob"])).await?;
+    Ok(notifier)
+}
+
 /// Proves: DEL-1, DEL-5, DEL-7
 async fn rows_go_with_their_job(store: Arc<dyn Store>) -> Told {
-    let post = Post::that_looks_up().act("bob", &[Act::Refuse(FailureCode::RequestRejected)]);
-    let notifier = notifier(&store, &post, Duration::ZERO);
-    add(&store).await?;
-    run(&store, &notifier, &about(1, &["ann"])).await?;
-    add(&store).await?;
-    run(&store, &notifier, &about(2, &["ann", "bob"])).await?;
+    let notifier = after_two_versions(&store).await?;
     assert_eq!(notifier.prune().await?, 0, "their jobs are there");
     prune_jobs(&store).await?;
     assert_eq!(notifier.prune().await?, 1);
@@ -85,12 +92,7 @@ pub(crate) async fn grow_old(store: &Arc<dyn Store>) -> Told {
 ///
 /// Proves: DEL-1, QUE-4
 async fn upkeep_removes_old_rows_of_pruned_jobs(store: Arc<dyn Store>) -> Told {
-    let post = Post::that_looks_up().act("bob", &[Act::Refuse(FailureCode::RequestRejected)]);
-    let notifier = notifier(&store, &post, Duration::ZERO);
-    add(&store).await?;
-    run(&store, &notifier, &about(1, &["ann"])).await?;
-    add(&store).await?;
-    run(&store, &notifier, &about(2, &["ann", "bob"])).await?;
+    let notifier = after_two_versions(&store).await?;
     let upkeep = Maintenance::new(store.clone());
     grow_old(&store).await?;
     upkeep.run_once().await?;
