@@ -3,23 +3,29 @@
 //! was told. Refuses to know what hurts the store, and to judge: that is [`super::verdict`].
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::{
     Claim, ClaimRequest, Error, ErrorKind, EventId, Fence, JobId, JobKind, Json, LeaseLength,
-    NewEvent, NewJob, Progress, QueueName, ReclaimRequest, Result, Settlement, Store, StoreExt,
-    Topic, Verdict, WorkerId,
+    NewEvent, NewJob, Progress, QueueName, ReclaimRequest, Result, Settled, Settlement, StatsScope,
+    Store, StoreExt, Topic, Verdict, WorkerId,
 };
 
+pub use super::tally::Tally;
+use super::tally::count;
 use crate::history::{Seen, Timed};
 use crate::script::draw::Draw;
 
-/// Between two sends of a call that has no final answer.
+/// Between two sends of a call that has no final answer: at once, while an earlier one may still be at work, and
+/// when that is over.
 const AGAIN_AFTER: Duration = Duration::from_millis(5);
+const LATER: Duration = Duration::from_millis(50);
 /// The most sends of one call.
 const SENDS_MAX: u32 = 4_000;
+/// How many jobs are worked off at once when the load is over.
+const DRAIN: usize = 200;
 
 /// What a load may do.
 #[derive(Clone, Debug)]
@@ -46,36 +52,6 @@ impl Load {
     }
 }
 
-/// How often what was answered, over every send.
-#[derive(Debug, Default)]
-pub struct Tally {
-    /// Calls sent, repeats too.
-    pub sent: AtomicU64,
-    /// Sends that answered with success.
-    pub succeeded: AtomicU64,
-    /// Sends that were refused over a fence.
-    pub fenced: AtomicU64,
-    /// Sends whose outcome was unknown.
-    pub unknown: AtomicU64,
-    /// Sends that were busy or could not reach the store.
-    pub unreached: AtomicU64,
-    /// Calls with an unknown outcome that had committed, as the repeat told.
-    pub had: AtomicU64,
-    /// Calls with an unknown outcome that had not.
-    pub had_not: AtomicU64,
-    /// Calls with an unknown outcome whose repeat has the same answer either way.
-    pub either: AtomicU64,
-    /// Claims paused past their lease.
-    pub pauses: AtomicU64,
-}
-
-impl Tally {
-    /// A figure as it is now.
-    pub fn read(number: &AtomicU64) -> u64 {
-        number.load(Ordering::SeqCst)
-    }
-}
-
 /// What the callers and workers of a load were told.
 #[derive(Debug)]
 pub struct Told {
@@ -96,10 +72,6 @@ pub(super) struct Kept {
     pub(super) events: BTreeSet<EventId>,
     /// Events of reports that may have been.
     pub(super) perhaps: BTreeSet<EventId>,
-}
-
-fn count(number: &AtomicU64) {
-    number.fetch_add(1, Ordering::SeqCst);
 }
 
 /// The final answer to a call, and whether a send before it had an unknown outcome.
@@ -164,10 +136,8 @@ impl Told {
     pub async fn drain(&self, store: &dyn Store) -> Result<()> {
         let worker = WorkerId::new();
         loop {
-            let claims = self.claim(store, worker, 100).await?;
-            for claim in &claims {
-                self.succeed(store, claim.fence).await?;
-            }
+            let claims = self.claim(store, worker, DRAIN).await?;
+            self.succeed_all(store, &claims).await?;
             let stats = store.stats().await?;
             let left = stats.queue(&self.load.queue);
             if claims.is_empty() && left.is_none_or(|left| left.ready == 0 && left.leased == 0) {
@@ -202,7 +172,7 @@ impl Told {
     {
         let mut was_unknown = false;
         for number in 0..SENDS_MAX {
-            count(&self.tally.sent);
+            let turn = self.tally.sent.fetch_add(1, Ordering::SeqCst);
             let error = match send(number).await {
                 Ok(answer) => {
                     count(&self.tally.succeeded);
@@ -222,15 +192,10 @@ impl Told {
                 _ if error.is_retryable() => count(&self.tally.unreached),
                 _ => return Err(error),
             }
-            tokio::time::sleep(AGAIN_AFTER).await;
+            let wait = if turn.is_multiple_of(2) { AGAIN_AFTER } else { LATER };
+            tokio::time::sleep(wait).await;
         }
         Err(Error::new(ErrorKind::Unavailable, "load", "no call was answered any more"))
-    }
-
-    fn resolved(&self, was_unknown: bool, had: bool) {
-        if was_unknown {
-            count(if had { &self.tally.had } else { &self.tally.had_not });
-        }
     }
 
     async fn call(&self, store: &dyn Store, mut draw: Draw) -> Result<()> {
@@ -240,9 +205,9 @@ impl Told {
             let job = job.max_attempts(10_000);
             let told = self.until_final(|_| store.enqueue_one(job.clone())).await?;
             let enqueued = told.answer?;
-            self.resolved(told.was_unknown, !enqueued.is_new());
+            self.tally.resolved(told.was_unknown, !enqueued.is_new());
             self.kept().acknowledged.insert(job.id);
-            tokio::time::sleep(Duration::from_millis(draw.below(8) as u64)).await;
+            tokio::time::sleep(Duration::from_millis(draw.below(24) as u64)).await;
         }
         Ok(())
     }
@@ -250,17 +215,24 @@ impl Told {
     async fn claim(&self, store: &dyn Store, worker: WorkerId, limit: usize) -> Result<Vec<Claim>> {
         let asked = ClaimRequest::new(worker, [self.load.queue.clone()]).lease(self.load.lease);
         let asked = asked.limit(limit);
-        let began = self.tick();
+        let (began, last_send) = (self.tick(), AtomicI64::new(i64::MIN));
         let told = self
             .until_final(|number| {
-                let again = asked.clone();
-                store.claim(if number == 0 { again } else { again.repeat() })
+                let (asked, last_send) = (asked.clone(), &last_send);
+                async move {
+                    if number == 0 {
+                        return store.claim(asked).await;
+                    }
+                    let now = store.look(StatsScope::Health).await?.now;
+                    last_send.store(now.as_micros(), Ordering::SeqCst);
+                    store.claim(asked.repeat()).await
+                }
             })
             .await?;
-        if told.was_unknown {
-            count(&self.tally.either);
-        }
         let claims = told.answer?;
+        if told.was_unknown {
+            self.tally.claim_resolved(&claims, self.load.lease, last_send.into_inner());
+        }
         for claim in &claims {
             self.note(began, Seen::Claimed(claim.fence));
         }
@@ -332,9 +304,11 @@ impl Told {
         let given = Settlement::new(fence, Verdict::Release { delay: None });
         let began = self.tick();
         let told = self.until_final(|_| store.settle_one(given.clone())).await?;
-        if told.was_unknown {
-            // Another may hold the job since, and then the answer is the same either way.
-            count(&self.tally.either);
+        match &told.answer {
+            Ok(settled) => self.tally.resolved(told.was_unknown, settled.repeated),
+            // Another holds the job since, and then the answer is the same either way.
+            Err(_) if told.was_unknown => count(&self.tally.either),
+            Err(_) => {}
         }
         if told.answer.is_ok_and(|settled| !settled.repeated || told.was_unknown) {
             self.note(began, Seen::Settled(fence));
@@ -344,19 +318,40 @@ impl Told {
 
     /// Ends a claim well, with an event of this very settlement.
     async fn succeed(&self, store: &dyn Store, fence: Fence) -> Result<()> {
-        let event = NewEvent::new(Topic::new("counted")?, Json::null());
-        let id = event.id;
-        let done = Settlement::new(fence, Verdict::Succeed { result: None }).event(event);
+        let (done, id) = success(fence)?;
         let began = self.tick();
         let told = self.until_final(|_| store.settle_one(done.clone())).await?;
+        self.succeeded(began, (fence, id), told);
+        Ok(())
+    }
+
+    /// Ends many claims well in one call.
+    async fn succeed_all(&self, store: &dyn Store, claims: &[Claim]) -> Result<()> {
+        let made: Result<Vec<_>> = claims.iter().map(|claim| success(claim.fence)).collect();
+        let (all, ids): (Vec<Settlement>, Vec<EventId>) = made?.into_iter().unzip();
+        let began = self.tick();
+        let Answer { answer, was_unknown } =
+            self.until_final(|_| store.settle(all.clone())).await?;
+        for ((claim, id), answer) in claims.iter().zip(ids).zip(answer?) {
+            self.succeeded(began, (claim.fence, id), Answer { answer, was_unknown });
+        }
+        Ok(())
+    }
+
+    /// Keeps what the answer to a success tells.
+    fn succeeded(&self, began: u64, (fence, id): (Fence, EventId), told: Answer<Settled>) {
         let had = told.answer.as_ref().is_ok_and(|settled| settled.repeated);
-        let first = told.answer.is_ok_and(|settled| !settled.repeated);
-        if first || (had && told.was_unknown && self.is_first_end(fence)) {
+        let did = told.answer.is_ok_and(|settled| !settled.repeated);
+        let was_open = self.is_first_end(fence);
+        if did || (had && told.was_unknown && was_open) {
             self.note(began, Seen::Settled(fence));
             self.kept().events.insert(id);
         }
-        self.resolved(told.was_unknown, had);
-        Ok(())
+        if was_open {
+            self.tally.resolved(told.was_unknown, had);
+        } else if told.was_unknown {
+            count(&self.tally.either);
+        }
     }
 
     /// Whether this claim's end was not accepted before; a claim is one worker's.
@@ -364,4 +359,11 @@ impl Told {
         let ended = |timed: &Timed| matches!(timed.seen, Seen::Settled(of) if of == fence);
         !self.kept().seen.iter().any(ended)
     }
+}
+
+/// A good end for a claim, and the event that it publishes.
+fn success(fence: Fence) -> Result<(Settlement, EventId)> {
+    let event = NewEvent::new(Topic::new("counted")?, Json::null());
+    let id = event.id;
+    Ok((Settlement::new(fence, Verdict::Succeed { result: None }).event(event), id))
 }

@@ -21,6 +21,7 @@ pub mod proxy;
 mod relay;
 pub mod storm;
 pub mod survive;
+mod tally;
 pub mod verdict;
 pub mod watched;
 mod wire;

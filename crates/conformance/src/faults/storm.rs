@@ -45,19 +45,24 @@ impl Fault {
 
     /// What strikes one after the other in a storm.
     fn numbered(number: u64) -> Self {
-        let way = if number.is_multiple_of(2) { Way::ToServer } else { Way::ToClient };
-        let after = number * 37 % 700;
+        let (round, after) = (number / 10, number * 37 % 700);
+        let way = if round.is_multiple_of(2) { Way::ToServer } else { Way::ToClient };
         match number % 10 {
-            0 => Self::ReplyLost,
-            1 | 3 | 4 | 7 => Self::CommitLost,
+            0 | 3 => Self::ReplyLost,
             2 => Self::CommitLate(Duration::from_millis(30)),
             5 => Self::RepliesLost,
             6 => Self::Cut { way, after, end: End::Reset },
-            8 => Self::Cut { way, after, end: End::Close },
-            _ => Self::Stall { way, after, pause: Duration::from_millis(40) },
+            8 if round % 4 < 2 => Self::Cut { way, after, end: End::Close },
+            8 => Self::Stall { way, after, pause: Duration::from_millis(40) },
+            _ => Self::CommitLost,
         }
     }
 }
+
+/// How many faults strike shortly after each other.
+const GUST: u64 = 8;
+/// Between two gusts: calls that were hurt get through, or the same ones would be hurt again and again.
+const CALM: Duration = Duration::from_millis(80);
 
 /// Unknown outcomes whose repeat has told what had happened.
 fn resolved(told: &Told) -> u64 {
@@ -93,8 +98,9 @@ pub async fn on_the_wire(
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // Somebody gets through, or the same call would be hurt again and again.
-        tokio::time::sleep(Duration::from_millis(6)).await;
+        if number.is_multiple_of(GUST) {
+            tokio::time::sleep(CALM).await;
+        }
         counted = proxy.strikes();
         *faults.entry(fault.words()).or_insert(0) += counted - before;
     }

@@ -62,15 +62,17 @@ pub async fn judge(told: &Told, store: &dyn Store) -> Result<Verdict> {
 impl Verdict {
     /// Adds the figures of a load and of this judgement to a line of evidence.
     pub fn add_to(&self, evidence: Evidence, tally: &Tally) -> Evidence {
+        let [had, had_not, either] = [&tally.had, &tally.had_not, &tally.either].map(Tally::read);
         evidence
             .count("calls", Tally::read(&tally.sent))
             .count("calls that succeeded", Tally::read(&tally.succeeded))
             .count("calls that were fenced", Tally::read(&tally.fenced))
             .count("calls with an unknown outcome", Tally::read(&tally.unknown))
             .count("calls that reached nothing", Tally::read(&tally.unreached))
-            .count("unknown outcomes that had committed", Tally::read(&tally.had))
-            .count("unknown outcomes that had not", Tally::read(&tally.had_not))
-            .count("unknown outcomes with one answer either way", Tally::read(&tally.either))
+            .count("different calls among these", had + had_not + either)
+            .count("unknown outcomes that had committed", had)
+            .count("unknown outcomes that had not", had_not)
+            .count("unknown outcomes with one answer either way", either)
             .count("claims paused past their lease", Tally::read(&tally.pauses))
             .count("jobs acknowledged", self.acknowledged)
             .count("acknowledged and lost", self.lost)
