@@ -18,10 +18,10 @@ use crate::{add_jobs, runs, runtime};
 
 const PROCESSES: usize = 8;
 const CLAIMERS: usize = 8;
-const BOUND: u32 = 40;
-const JOBS: usize = 160;
-/// The most that one claim takes: large, so that many leases begin with few calls.
-const AT_ONCE: usize = 16;
+const BOUND: u32 = 400;
+const JOBS: usize = 1_600;
+/// The most that one claim takes: large, so that many leases begin with few calls, and a few claims meet the bound.
+const AT_ONCE: usize = 160;
 /// How long a claimer holds what it has: long enough that the bound is met, and short enough for many turns.
 const HOLD: Duration = Duration::from_millis(10);
 /// Between two kills; the leases that a dead process leaves must not fill the bound.
@@ -29,7 +29,7 @@ const KILL_EVERY: Duration = Duration::from_millis(1_500);
 
 /// Proves: WQ-6, WQ-9
 pub(crate) fn sixty_four_claimers_keep_the_bound(engine: &Engine) -> Result<(), Failed> {
-    let wanted = runs("LEASEHOLD_ACQUISITIONS", 10_000);
+    let wanted = runs("LEASEHOLD_ACQUISITIONS", 100_000);
     let evidence = Evidence::of("the bound on leases", engine.name());
     runtime().block_on(async {
         let store = engine.open().await?;
@@ -93,7 +93,7 @@ pub(crate) async fn contend(url: &str) -> Result<()> {
             let worker = WorkerId::new();
             loop {
                 let asked = ClaimRequest::new(worker, [QueueName::default_queue()]);
-                let claims = store.claim(asked.limit(1 + number % AT_ONCE)).await?;
+                let claims = store.claim(asked.limit(1 + number * 31 % AT_ONCE)).await?;
                 if claims.is_empty() {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                     continue;
