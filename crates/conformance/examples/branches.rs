@@ -1,7 +1,8 @@
 //! Counts the branches that llvm-cov says were taken, crate by crate, and names those that were not: what
 //! `scripts/coverage` runs.
 //!
-//! `branches ROOT FILE…` reads exports of llvm-cov. What only tests compile is not counted: modules of tests,
+//! `branches ROOT FILE…` reads exports of llvm-cov, and its listings of single files (`.listing`). What only
+//! tests compile is not counted: modules of tests,
 //! and the lab. A branch has two sides; one of several instances of a generic function counts for all. Files
 //! of whose branches the exports say nothing are named too.
 
@@ -34,8 +35,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for file in arguments {
         // scripts/coverage leaves this beside the exports.
         is_incomplete |= Path::new(&file).with_file_name("incomplete").exists();
-        let export: Value = serde_json::from_str(&std::fs::read_to_string(file)?)?;
-        add(&mut branches, root, &export)?;
+        let text = std::fs::read_to_string(&file)?;
+        match file.ends_with(".listing") {
+            true => add_listed(&mut branches, root, &text)?,
+            false => add(&mut branches, root, &serde_json::from_str(&text)?)?,
+        }
     }
     let mut evidence = Evidence::of("branch coverage", "none");
     let mut notes = Vec::new();
@@ -90,7 +94,8 @@ fn untold(root: &Path, branches: &Branches) -> Result<Vec<String>, Box<dyn Error
     for path in all {
         let short = path.strip_prefix(root)?.to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path)?;
-        let is_told = branches.get(&short).is_some_and(|of_file| !of_file.is_empty());
+        // An export without any says nothing; what is listed may have none.
+        let is_told = branches.contains_key(&short);
         if !is_told && !is_of_tests(&short) && has_branches(&text) {
             notes.push(format!(
                 "`{short}`: llvm-cov cannot tell of its branches, so none is counted"
@@ -131,14 +136,15 @@ fn add(branches: &mut Branches, root: &Path, export: &Value) -> Result<(), Box<d
         if is_of_tests(&short) {
             continue;
         }
-        let text = std::fs::read_to_string(path)?;
-        // Tests in the file stand at its end; those in a file of their own are only named here.
-        let tests = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
-        let before = text[..tests].lines().count();
+        let before = lines_before_tests(Path::new(path))?;
+        let told: Vec<&Value> = file["branches"].as_array().into_iter().flatten().collect();
+        if told.is_empty() {
+            continue;
+        }
         let of_file = branches.entry(short).or_default();
-        for branch in file["branches"].as_array().into_iter().flatten() {
+        for branch in told {
             let number = |at: usize| branch[at].as_u64().unwrap_or(0);
-            if number(0) > before as u64 {
+            if number(0) > before {
                 continue;
             }
             let sides = of_file.entry([number(0), number(1), number(2), number(3)]).or_default();
@@ -147,6 +153,43 @@ fn add(branches: &mut Branches, root: &Path, export: &Value) -> Result<(), Box<d
         }
     }
     Ok(())
+}
+
+/// Reads a listing: the file's path, then its text with lines like `|  Branch (69:12): [True: 699, False: 2.41k]`.
+fn add_listed(branches: &mut Branches, root: &Path, text: &str) -> Result<(), Box<dyn Error>> {
+    let (path, listing) = text.split_once('\n').ok_or("a listing without a name")?;
+    let short = Path::new(path).strip_prefix(root)?.to_string_lossy().into_owned();
+    if is_of_tests(&short) {
+        return Ok(());
+    }
+    let before = lines_before_tests(Path::new(path))?;
+    let of_file = branches.entry(short).or_default();
+    for line in listing.lines() {
+        let Some(branch) = line.trim_start().strip_prefix("|  Branch (") else { continue };
+        let (at, sides) = branch.split_once("): [").ok_or("a branch without sides")?;
+        let (line, column) = at.split_once(':').ok_or("a branch without a place")?;
+        let (line, column): (u64, u64) = (line.parse()?, column.parse()?);
+        if line > before {
+            continue;
+        }
+        let taken = of_file.entry([line, column, 0, 0]).or_default();
+        // Large numbers are rounded, and only whether there are any is of interest. Where a function was never
+        // called the listing has no numbers.
+        for (at, name) in ["True: ", "False: "].into_iter().enumerate() {
+            let count = sides.split_once(name).map(|(_, count)| count);
+            taken[at] += u64::from(
+                count.is_some_and(|count| !count.starts_with("0,") && !count.starts_with("0]")),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Tests in a file stand at its end; those in a file of their own are only named there.
+fn lines_before_tests(path: &Path) -> Result<u64, Box<dyn Error>> {
+    let text = std::fs::read_to_string(path)?;
+    let tests = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    Ok(text[..tests].lines().count() as u64)
 }
 
 /// Whether a file is compiled for tests alone.
