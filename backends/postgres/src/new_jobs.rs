@@ -98,10 +98,10 @@ pub(crate) fn only_statement(rows: &[New]) -> Option<(Sql, Params)> {
     }
 }
 
-/// A row like all of some, where they are alike and name nothing.
+/// A row like all of some new ones, where they are alike.
 pub(crate) fn all_alike(rows: &[New]) -> Option<&JobRow> {
     let (like, _) = rows.first()?;
-    let same = |new: &New| is_plain(&new.0) && is_bare(new) && alike(like, &new.0);
+    let same = |new: &New| alike(like, &new.0);
     rows.iter().all(same).then_some(like)
 }
 

@@ -22,16 +22,14 @@ pub(crate) async fn load(
         let values = Params::new().one(name.as_str()).one(*version);
         let found = db.rows(sql!("load_subject"), values, |row| {
             let mut columns = Columns::of(row);
-            let source: &str = columns.raw()?;
             let (version, job) = (columns.raw()?, JobId::from_uuid(columns.id()?));
             let state = columns.maybe(State::parse)?;
-            Ok((source == "mark", (version, job), state, columns.maybe_json()?))
+            Ok(((version, job), state, columns.maybe_json()?))
         });
-        for (is_mark, (version, job), state, result) in found.await? {
+        for ((version, job), state, result) in found.await? {
             match state {
                 Some(state) => known.add(KnownRun { version, job, state, result }),
-                None if is_mark => known.mark = Some((version, job)),
-                None => {}
+                None => known.mark = Some((version, job)), // the only one that has no state
             }
         }
     }

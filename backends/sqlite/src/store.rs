@@ -196,7 +196,7 @@ impl SqliteStore {
             return;
         }
         // Nothing is ever sent: the wait ends when the writer is gone.
-        while open.changed().await.is_ok() {}
+        let _ended = open.changed().await;
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

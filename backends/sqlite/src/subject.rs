@@ -17,16 +17,14 @@ pub(crate) fn load(
 ) -> Result<()> {
     let found = rows(conn, sql!("load_subject"), params![name, version], |row| {
         let mut columns = Columns::of(row);
-        let source: String = columns.raw()?;
         let (version, job) = (columns.raw()?, JobId::from_uuid(columns.id()?));
         let state = columns.maybe(State::parse)?;
-        Ok((source == "mark", (version, job), state, columns.maybe_json()?))
+        Ok(((version, job), state, columns.maybe_json()?))
     });
-    for (is_mark, (version, job), state, result) in found? {
+    for ((version, job), state, result) in found? {
         match state {
             Some(state) => known.add(KnownRun { version, job, state, result }),
-            None if is_mark => known.mark = Some((version, job)),
-            None => {}
+            None => known.mark = Some((version, job)), // the only one that has no state
         }
     }
     Ok(())

@@ -64,7 +64,7 @@ fn statement(shared: &Shared, jobs: &[NewJob], changes: &mut Changes) -> Option<
     let like = new_jobs::all_alike(&changes.jobs_new)?.clone();
     let rows = std::mem::take(&mut changes.jobs_new);
     changes.queues.retain(|queue| *queue != like.queue);
-    if !changes.is_empty() || like.held {
+    if !changes.is_empty() {
         return None;
     }
     let span = shared.limits.id_skew_max.map(|skew| {
