@@ -59,7 +59,7 @@ pub(crate) fn waited(first: bool) -> Duration {
     thread_local! {
         static BEGAN: std::cell::Cell<Option<Instant>> = const { std::cell::Cell::new(None) };
     }
-    let now = Instant::now();
+    let now = steady();
     let began = BEGAN.get().filter(|_| !first).unwrap_or(now);
     BEGAN.set(Some(began));
     now.saturating_duration_since(began)
@@ -286,5 +286,23 @@ mod tests {
         assert_eq!(counter.reconcile(80, (70, 0)), 80);
         assert_eq!(counter.reconcile(80, (10, 1)), 10);
         assert_eq!(counter.reconcile(80, (10, 1)), 80);
+    }
+
+    /// A step that landed is gone on from, unless the clock was set by hand since, or is past it already.
+    ///
+    /// Proves: GLO-6
+    #[test]
+    fn a_step_counts_once_the_file_has_it() {
+        let after = |value: i64, resets: i64, stored: (i64, i64)| {
+            let mut counter = counter(value);
+            counter.resets = resets;
+            counter.kept = Some((1_000_000_000, counter.at));
+            counter.take_step(stored);
+            (counter.value, counter.kept.is_some())
+        };
+        assert_eq!(after(50, 0, (999_999_999, 0)), (50, true), "not landed");
+        assert_eq!(after(50, 0, (1_000_000_000, 0)), (1_000_000_000, false));
+        assert_eq!(after(50, 0, (1_000_000_000, 1)), (50, false), "set by hand since");
+        assert_eq!(after(2_000_000_000, 0, (2_000_000_000, 0)), (2_000_000_000, false));
     }
 }

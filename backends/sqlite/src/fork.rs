@@ -49,7 +49,9 @@ mod tests {
         store.forked();
         let job = store.job(leasehold_core::JobId::new()).await.expect_err("a read");
         let prune = store.prune(PruneRequest::new()).await.expect_err("a write");
-        drop(store);
+        let other = store.clone();
+        store.close().await; // at once: no thread of this process would tell of an end
+        drop(other);
         for end in ["", "-wal", "-shm"] {
             let _absent = std::fs::remove_file(format!("{}{end}", path.display()));
         }

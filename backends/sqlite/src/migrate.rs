@@ -117,3 +117,43 @@ fn missing<'m>(conn: &Connection, known: &'m [Migration]) -> Result<Vec<&'m Migr
     let is_applied = |version| applied.iter().any(|(applied, ..)| *applied == version);
     Ok(known.iter().filter(|migration| !is_applied(migration.version)).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(conn: &Connection) -> Vec<String> {
+        let mut all = conn
+            .prepare("select name from sqlite_schema where name like 'later%' order by name")
+            .expect("SQL");
+        let names = all.query_map([], |row| row.get(0)).expect("rows");
+        names.map(|name| name.expect("a name")).collect()
+    }
+
+    /// A file of an older library: only what is missing is applied, once, and none of it where a part fails.
+    ///
+    /// Proves: GLO-4
+    #[test]
+    fn what_a_newer_library_brings_is_added_once() {
+        let conn = Connection::open_in_memory().expect("a connection");
+        apply(&conn, MIGRATIONS).expect("made");
+        let with = |later: &[&'static str]| -> Vec<Migration> {
+            let later =
+                (2..).zip(later).map(|(version, text)| Migration { version, text, min_reader: 1 });
+            MIGRATIONS.iter().copied().chain(later).collect()
+        };
+        let broken = with(&["create view later_one as select 1 as n", "no such words"]);
+        assert!(apply(&conn, &broken).is_err());
+        assert!(added(&conn).is_empty());
+        let two = with(&[
+            "create view later_one as select 1 as n",
+            "create view later_two as select 2 as n",
+        ]);
+        apply(&conn, two.get(..2).expect("two")).expect("brought up to date");
+        assert_eq!(added(&conn), ["later_one"]);
+        apply(&conn, &two).expect("brought up to date");
+        apply(&conn, &two).expect("nothing is missing");
+        assert_eq!(added(&conn), ["later_one", "later_two"]);
+        check(&conn).expect("an older library reads on");
+    }
+}

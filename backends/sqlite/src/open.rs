@@ -315,4 +315,75 @@ mod tests {
             assert!(!error.to_string().contains("PW"), "{error}");
         }
     }
+
+    /// Proves: ERR-1
+    #[test]
+    fn a_missing_folder_is_named_and_a_bare_name_lies_in_the_working_folder() {
+        let error = refuse_missing_folder(Path::new("/nowhere/at/all/jobs.db")).expect_err("none");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.message().contains("/nowhere/at/all does not exist"), "{error}");
+        for there in ["jobs.db", "/jobs.db", "/"] {
+            refuse_missing_folder(Path::new(there)).expect(there);
+        }
+    }
+
+    /// What SQLite keeps only for one connection has no log to write ahead to.
+    ///
+    /// Proves: GLO-2
+    #[test]
+    fn a_file_that_cannot_have_a_log_is_refused() {
+        let conn = Connection::open("").expect("a file without a name");
+        let error = into_wal(&conn).expect_err("no log");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.message().contains("WAL is needed"), "{error}");
+    }
+
+    /// Another process holds a new file alone, until it lets go or the longest wait is over.
+    ///
+    /// Proves: ERR-1, GLO-2
+    #[cfg(feature = "lab")]
+    #[test]
+    fn the_switch_to_the_log_waits_for_another_process() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static REFUSED: AtomicU32 = AtomicU32::new(0);
+        fn refused(_tries: i32) -> bool {
+            REFUSED.fetch_add(1, Ordering::SeqCst);
+            false
+        }
+        let until = |count: u32| {
+            let end = clock::steady() + Duration::from_secs(60);
+            while REFUSED.load(Ordering::SeqCst) < count && clock::steady() < end {
+                thread::yield_now();
+            }
+        };
+        let name = format!("leasehold-wal-{}.db", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let other = Connection::open(&path).expect("a connection");
+        let alone = "begin exclusive; create view own as select 1 as n";
+        other.execute_batch(alone).expect("held");
+        let switch = |path: PathBuf| {
+            thread::spawn(move || {
+                #[allow(
+                    unused_mut,
+                    reason = "older versions of the driver take a shared reference"
+                )]
+                let mut conn = Connection::open(path).expect("a connection");
+                conn.busy_handler(Some(refused)).expect("a handler");
+                into_wal(&conn)
+            })
+        };
+        let waiting = switch(path.clone());
+        until(2);
+        clock::pass(LOCK_WAIT);
+        let error = waiting.join().expect("no panic").expect_err("never let go");
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        let waiting = switch(path.clone());
+        until(REFUSED.load(Ordering::SeqCst) + 2);
+        other.execute_batch("rollback").expect("let go");
+        waiting.join().expect("no panic").expect("switched");
+        drop(other);
+        for end in ["", "-wal", "-shm"] {
+            let _absent = std::fs::remove_file(format!("{}{end}", path.display()));
+        }
+    }
 }

@@ -14,7 +14,7 @@ use leasehold_core::{
     Actor, ClaimRequest, ErrorKind, JobKind, Json, LostReason, NewJob, QueueName, Settlement,
     Stats, Store, StoreExt, Verdict, WorkerId,
 };
-use leasehold_sqlite::{SqliteStore, restore};
+use leasehold_sqlite::{SqliteStore, abandon_restore, restore};
 
 /// A folder that goes with the test.
 struct Folder(PathBuf);
@@ -216,6 +216,31 @@ async fn a_log_that_was_left_behind_is_no_place_for_a_copy() {
     let _epoch =
         restore(&folder.0.join("copy.db"), &folder.url("new.db"), None, actor()).await.unwrap();
     store.close().await;
+}
+
+/// A restore that ends in the middle takes away what it has written, and nothing that is not its own.
+#[tokio::test]
+async fn a_restore_that_is_given_up_leaves_no_part_and_one_into_memory_is_refused() {
+    let folder = Folder::new("given-up");
+    let store = SqliteStore::open(&folder.url("jobs.db")).await.unwrap();
+    store.back_up(folder.0.join("copy.db")).await.unwrap();
+    store.close().await;
+    for url in [":memory:", "sqlite::memory:"] {
+        let refused = restore(&folder.0.join("copy.db"), url, None, actor()).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid);
+        assert!(refused.message().contains("has no file"), "{refused}");
+    }
+    let names = ["new.db", "new.db.part", "new.db.part-wal", "new.db.part-shm"];
+    for name in names {
+        std::fs::write(folder.0.join(name), "some").unwrap();
+    }
+    let left = || names.map(|name| folder.0.join(name).exists());
+    for url in [":memory:", "postgres://host/db", "sqlite:x?mode=rw"] {
+        abandon_restore(url);
+        assert_eq!(left(), [true; 4], "{url}");
+    }
+    abandon_restore(&format!("sqlite:{}", folder.url("new.db")));
+    assert_eq!(left(), [true, false, false, false]);
 }
 
 /// Of two copies to one path one is made, whole; the other is refused and takes nothing away.

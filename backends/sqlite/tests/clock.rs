@@ -7,8 +7,8 @@ mod place;
 use std::time::{Duration, Instant};
 
 use leasehold_core::{
-    ClaimRequest, JobKind, Json, LeaseLength, NewJob, QueueName, ReclaimRequest, Store, StoreExt,
-    WorkerId,
+    Actor, AuditFilter, ClaimRequest, Control, Controlled, JobKind, Json, LeaseLength, NewJob,
+    Paging, QueueName, ReclaimRequest, Records, Store, StoreExt, WorkerId,
 };
 use leasehold_sqlite::{SqliteStore, open, step_wall};
 use place::Place;
@@ -39,6 +39,25 @@ async fn taken_back_after(store: &SqliteStore, begun: Instant) -> Duration {
 fn is_two_seconds(after: Duration) -> bool {
     // The clock may be slewed by a tenth; a busy machine looks late, but not by an hour.
     (Duration::from_millis(1_750)..Duration::from_secs(50)).contains(&after)
+}
+
+/// A clock that is set while a lease runs could cut it short: that waits, and says that nothing was done.
+///
+/// Proves: GLO-6, WQ-6
+#[tokio::test(flavor = "multi_thread")]
+async fn the_clock_is_set_by_hand_only_while_no_lease_runs() {
+    let place = Place::new("clock-by-hand");
+    let store = open(&place.url()).await.expect("a store");
+    let reset = || Control::ResetClock { actor: Actor::new("operator-7").expect("an actor") };
+    let job = NewJob::new(JobKind::new("wait").expect("a kind"), Json::null());
+    let _new = store.enqueue_one(job).await.expect("a job");
+    let request = ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]);
+    let claim = store.claim(request).await.expect("a claim").remove(0);
+    assert_eq!(store.control(reset()).await.expect("an answer"), Controlled::Unchanged);
+    store.succeed(claim.fence).await.expect("settled");
+    assert_eq!(store.control(reset()).await.expect("an answer"), Controlled::Done);
+    let entries = store.audit(AuditFilter::new(), Paging::first(9)).await.expect("entries").items;
+    assert_eq!(entries.len(), 1, "only what was done is entered: {entries:?}");
 }
 
 /// Proves: GLO-6

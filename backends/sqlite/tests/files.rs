@@ -86,6 +86,13 @@ async fn a_replaced_log_or_file_is_not_written_to() {
     std::fs::rename(log(&place), &aside).expect("moved");
     std::fs::write(log(&place), b"").expect("another");
     assert!(refused(&store).await.message().contains("log was replaced"));
+    // The writer looks after a log of this size, but not one that is none of its own.
+    let foreign = std::fs::File::options().write(true).open(log(&place)).expect("another");
+    foreign.set_len(2 * LOG_BYTES_MAX).expect("large");
+    for _ in 0..2 {
+        assert!(refused(&store).await.message().contains("log was replaced"));
+    }
+    assert_eq!(foreign.metadata().expect("its size").len(), 2 * LOG_BYTES_MAX);
     std::fs::rename(&aside, log(&place)).expect("moved back");
     assert!(store.enqueue_one(job(1)).await.expect("it is the same log").is_new());
 
@@ -97,6 +104,33 @@ async fn a_replaced_log_or_file_is_not_written_to() {
     std::fs::rename(&aside, &main).expect("moved back");
     assert!(store.enqueue_one(job(1)).await.expect("it is the same file").is_new());
     assert_eq!(count(&store).await, 5);
+}
+
+/// Neither deleted nor replaced, as far as anybody can see: nothing is written before it can be looked at again.
+/// The figures, which a connection that is open already reads, say so.
+///
+/// Proves: ERR-1, GLO-2
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_cannot_be_looked_at_are_not_written_to() {
+    let place = Place::new("unseen");
+    let folder = PathBuf::from(format!("{}.folder", place.url()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let store = open(&folder.join("jobs.db").display().to_string()).await.expect("new");
+    assert_eq!(count(&store).await, 0);
+    let aside = folder.with_extension("aside");
+    std::fs::rename(&folder, &aside).expect("moved");
+    std::fs::write(&folder, b"a file, through which no path leads").expect("written");
+    let error = refused(&store).await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("cannot be looked at"), "{error}");
+    let warnings = store.stats().await.expect("figures").warnings;
+    assert!(warnings.iter().any(|it| it.contains("cannot be looked at")), "{warnings:?}");
+    std::fs::remove_file(&folder).expect("removed");
+    std::fs::rename(&aside, &folder).expect("moved back");
+    assert!(store.enqueue_one(job(1)).await.expect("it is the same file").is_new());
+    store.close().await;
+    std::fs::remove_dir_all(&folder).expect("removed");
 }
 
 /// A second name would get a second log: field case C50.

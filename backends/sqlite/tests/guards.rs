@@ -187,6 +187,37 @@ async fn what_cannot_be_read_rests_and_holds_up_nothing_else() {
     assert_eq!((count(dead), store.claim_events(asked()).await.expect("claimed").len()), (1, 0));
 }
 
+/// What cannot be read and cannot be put to rest either, for somebody's trigger keeps it: whoever meets it is told,
+/// each time, and nothing tells that it rests.
+///
+/// Proves: ERR-1, GLO-1
+#[tokio::test]
+async fn what_cannot_be_put_to_rest_is_told_each_time() {
+    let ground = ground("guard-restless").await.expect("a store");
+    let new = NewEvent::new(Topic::new("mail").expect("a topic"), Json::null());
+    ground.store.publish(vec![new]).await.expect("published");
+    let text = "update leasehold_jobs set kind = ''; \
+                update leasehold_events set payload = '{\"broken'; \
+                create trigger keeps_jobs before update on leasehold_jobs \
+                begin select raise(ignore); end; \
+                create trigger keeps_events before update on leasehold_events \
+                begin select raise(ignore); end";
+    ground.beside.execute_batch(text).expect("damaged");
+    for _ in 0..2 {
+        let asked = ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]);
+        let error = ground.store.claim(asked).await.expect_err("damaged");
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        assert_eq!(error.damaged_job().map(|job| *job.as_bytes()), Some(ground.job));
+        let asked = EventClaimRequest::new(WorkerId::new());
+        let error = ground.store.claim_events(asked).await.expect_err("damaged");
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        assert!(error.damaged_event().is_some(), "{error}");
+    }
+    let entries = "select count(*) from leasehold_audit";
+    let entries = ground.beside.query_row(entries, [], |row| row.get::<_, i64>(0));
+    assert_eq!(entries.expect("a count"), 0);
+}
+
 /// Somebody's trigger throws away what a verb writes: the verb fails, and leaves nothing.
 ///
 /// Proves: ERR-1, GLO-2

@@ -107,6 +107,18 @@ async fn a_look_makes_neither_a_file_nor_a_schema() {
     assert_eq!(std::fs::read(place.url()).expect("the file"), before);
 }
 
+/// Proves: CLI-1, MIG-1
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_at_an_older_schema_says_how_to_bring_it_up_to_date() {
+    let place = Place::new("look-older");
+    open(&place.url()).await.expect("new").close().await;
+    let beside = Connection::open(place.url()).expect("a connection");
+    beside.execute("delete from leasehold_schema", []).expect("as if nothing were applied yet");
+    let error = look(&place.url()).await.expect_err("too old");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("the schema is older than this library"), "{error}");
+}
+
 /// Ids that somebody made too short, one to nothing at all, and too long: each is listed in its place, and the listing goes on.
 ///
 /// Proves: GLO-1, QUE-6
@@ -147,6 +159,41 @@ async fn a_row_whose_id_is_none_is_listed_like_any_other_that_cannot_be_read() {
     let query = Query::Events(EventFilter::new(), Paging::first(1));
     let found = store.find(query).await.expect("a page").items;
     assert!(matches!(found[..], [Found::Unreadable(_)]), "{found:?}");
+}
+
+/// A row whose id is sound and whose kind is none is listed under that id, and the next page begins behind it.
+///
+/// Proves: GLO-1, QUE-6
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_cannot_be_read_is_listed_under_its_id() {
+    let place = Place::new("look-damaged");
+    let store = open(&place.url()).await.expect("new");
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(store.enqueue_one(job()).await.expect("enqueued").job());
+    }
+    ids.sort_unstable();
+    let damaged = ids[1];
+    let damage = move |tx: &Transaction<'_>| {
+        let text = "update leasehold_jobs set kind = '' where id = ?1";
+        tx.execute(text, [damaged.as_bytes().as_slice()]).map_err(own_error)
+    };
+    assert_eq!(store.transaction(damage).await.expect("damaged"), 1);
+    let (mut paging, mut seen) = (Paging::first(1), Vec::new());
+    loop {
+        let page = store.find(Query::Jobs(JobFilter::new(), paging)).await.expect("a page");
+        for found in page.items {
+            match found {
+                Found::Job(job) => seen.push((job.id.to_string(), true)),
+                Found::Unreadable(row) => seen.push((row.id, false)),
+                other => assert!(matches!(other, Found::Job(_)), "{other:?}"),
+            }
+        }
+        let Some(next) = page.next else { break };
+        paging = Paging::first(1).after(next);
+    }
+    let expected = ids.iter().map(|id| (id.to_string(), *id != damaged)).collect::<Vec<_>>();
+    assert_eq!(seen, expected);
 }
 
 /// One row of each sort under a name that is none, then times out of range: the others are counted, and the

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use leasehold_core::lab::altered;
 use leasehold_core::{
-    EventClaimRequest, EventId, Json, NewEvent, OrderKey, Ordering, ReclaimRequest, Stats, Store,
-    StoreExt, Timestamp, Topic, WorkerId,
+    ErrorKind, EventClaimRequest, EventId, Json, NewEvent, OrderKey, Ordering, ReclaimRequest,
+    Stats, Store, StoreExt, Timestamp, Topic, WorkerId,
 };
 use leasehold_postgres::PostgresStore;
 use leasehold_postgres::tokio_postgres::Client;
@@ -139,6 +139,33 @@ pub(crate) async fn live_leases_of_others_are_left_alone(place: Place) {
     assert_eq!(event(0, long_ago, &own).await, 1, "the one that met it");
     assert_eq!(event(1, at_last, other).await, 1, "its lease has lapsed");
     assert_eq!(event(1, at_last, other).await, 0, "it has ended");
+}
+
+/// What cannot be read and cannot be put to rest either, for somebody's trigger keeps it: whoever meets it is told,
+/// and nothing tells that it rests.
+///
+/// Proves: ERR-1, GLO-1
+pub(crate) async fn what_cannot_be_put_to_rest_is_told(place: Place) {
+    let store = place.store().await;
+    let beside = Beside::of(&place).await;
+    let job = store.enqueue_one(job(1)).await.expect("enqueued").job();
+    publish(&store, 1, "a").await;
+    let text = "update leasehold.jobs set kind = ''; \
+                update leasehold.events set payload = '{\"broken'; \
+                create function leasehold.keep() returns trigger language plpgsql \
+                as 'begin return null; end'; \
+                create trigger keeps before update on leasehold.jobs for each row \
+                when (new.run_at > '9000-01-01') execute function leasehold.keep(); \
+                create trigger keeps before update on leasehold.events for each row \
+                when (new.state = 'dead_letter') execute function leasehold.keep()";
+    beside.session.batch_execute(&within(&place.schema, text)).await.expect("damaged");
+    let error = store.claim(request(1)).await.expect_err("damaged");
+    assert_eq!((error.kind(), error.damaged_job()), (ErrorKind::Corrupt, Some(job)), "{error}");
+    let asked = EventClaimRequest::new(WorkerId::new());
+    let error = store.claim_events(asked).await.expect_err("damaged");
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(error.damaged_event().is_some(), "{error}");
+    assert_eq!(beside.count("leasehold.audit").await, 0);
 }
 
 /// One row of each sort under a name that is none, then times out of range: the others are counted, and the

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use leasehold_core::failpoint::Session;
 use leasehold_core::{
-    Admission, Admitted, Control, ErrorKind, IdempotencyKey, Json, LeaseLength, LostReason, Once,
-    Progress, QueueSettings, RenewRequest, Renewal, RequestHash, Scope, Settlement, Store,
-    StoreExt, Verdict,
+    Actor, Admission, Admitted, Control, ErrorKind, EventClaimRequest, IdempotencyKey, Json,
+    LeaseLength, LostReason, NewEvent, Once, Progress, QueueSettings, RenewRequest, Renewal,
+    RequestHash, Scope, Settlement, Store, StoreExt, Topic, Verdict, WorkerId,
 };
 use leasehold_postgres::tokio_postgres::IsolationLevel;
 
@@ -31,6 +31,34 @@ pub(crate) async fn renewal_passes_over_locked_rows(place: Place) {
     tx.commit().await.expect("committed");
     let renewal = store.renew_one(claims[0].fence).await.expect("renewed");
     assert!(matches!(renewal, Renewal::Renewed { .. }), "{renewal:?}");
+}
+
+/// Whoever holds the rows, a lease from before the epoch was raised is lost, and that is told at once.
+///
+/// Proves: WQ-5, WQ-12
+pub(crate) async fn raised_epoch_is_told_past_locked_rows(place: Place) {
+    let store = place.store().await;
+    fill(&store, 1).await;
+    let job = take(&store, 1).await.remove(0).fence;
+    let topic = Topic::new("mail").expect("a topic");
+    store.publish(vec![NewEvent::new(topic, Json::null())]).await.expect("published");
+    let asked = EventClaimRequest::new(WorkerId::new());
+    let event = store.claim_events(asked).await.expect("claimed").remove(0).fence;
+    let actor = Actor::new("operator-7").expect("an actor");
+    store.control(Control::BumpEpoch { actor }).await.expect("raised");
+    let mut other = place.session().await;
+    let tx = other.transaction().await.expect("begun");
+    let schema = &place.schema;
+    for table in ["jobs", "events"] {
+        let lock = format!("select id from \"{schema}\".{table} for update");
+        assert_eq!(tx.query(&lock, &[]).await.expect("locked").len(), 1);
+    }
+    let lost = [Renewal::Lost(LostReason::EpochRaised)];
+    let answer = soon("a renewal", store.renew(RenewRequest::new([job]))).await;
+    assert_eq!(answer.expect("answered"), lost);
+    let answer = soon("a renewal", store.renew_events(RenewRequest::new([event]))).await;
+    assert_eq!(answer.expect("answered"), lost);
+    tx.rollback().await.expect("let go");
 }
 
 /// Proves: WQ-3

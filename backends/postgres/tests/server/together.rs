@@ -118,3 +118,31 @@ pub(crate) async fn an_open_transaction_holds_up_only_who_waits_for_it(place: Pl
         assert_eq!(new, if held.key.is_some() { 1 } else { 5 });
     }
 }
+
+/// What is nobody's own fault fails every call of a transaction, with its cause, and none is run by itself.
+///
+/// Proves: ERR-1
+pub(crate) async fn a_full_disk_fails_every_call(place: Place) {
+    let store = place.store().await;
+    let full = format!(
+        "create function \"{0}\".no_room() returns trigger language plpgsql as \
+         'begin raise exception ''no room'' using errcode = ''53100''; end'; \
+         create trigger full_disk before insert on \"{0}\".jobs for each row \
+         execute function \"{0}\".no_room()",
+        place.schema
+    );
+    place.session().await.batch_execute(&full).await.expect("a trigger");
+    let calls = (0..40).map(|number| {
+        let store = store.clone();
+        tokio::spawn(async move { store.enqueue_one(job(number)).await })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        let error = call.await.expect("no panic").expect_err("no room");
+        assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+        assert!(error.message().contains("the disk is full"), "{error}");
+        assert!(std::error::Error::source(&error).is_some(), "{error}");
+    }
+    let count = format!("select count(*) from \"{}\".jobs", place.schema);
+    let row = place.session().await.query_one(&count, &[]).await.expect("counted");
+    assert_eq!(row.get::<_, i64>(0), 0);
+}

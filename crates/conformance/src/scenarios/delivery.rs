@@ -14,7 +14,7 @@ use crate::lab::{Lab, actor, assert_lost, assert_refused, event, events_with, pa
 group!("delivery": spent_budget_is_dead, lasting_failure_is_dead_at_once, retry_waits_its_delay,
     release_costs_no_attempt, replay_sends_again, only_dead_events_are_replayed,
     renewal_extends_the_lease, lapsed_lease_is_taken_back, takeover_raises_the_version_once,
-    spent_lease_is_dead, repeat_writes_nothing, expired_changes_nothing, taken_over_changes_nothing,
+    spent_lease_is_dead, spent_lease_is_not_claimed, repeat_writes_nothing, expired_changes_nothing, taken_over_changes_nothing,
     settled_changes_nothing, raised_epoch_changes_nothing, gone_changes_nothing,
     limit_out_of_range_is_refused, lost_reply_is_given_again, repeat_never_gives_a_lapsed_lease,
     repeat_is_the_same_relays_only,     bug_raises_an_alert, failing_alert_raises_no_other);
@@ -184,6 +184,18 @@ async fn spent_lease_is_dead(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
+/// A claim that meets a last attempt's lapsed lease ends it, hands it to nobody, and gives what is behind it.
+///
+/// Proves: TX-4, TX-6
+async fn spent_lease_is_not_claimed(lab: &Lab) -> Result<()> {
+    let spent = sent(lab, 1).await?;
+    lab.advance(30);
+    let next = lab.publish_one(event(2)).await?;
+    assert_eq!(lab.take_event().await?.fence.event(), next.event);
+    assert_eq!(stored(lab, spent.fence.event()).await?.state, EventState::DeadLetter);
+    Ok(())
+}
+
 fn verdicts() -> [EventVerdict; 4] {
     let release = EventVerdict::Release { delay: Some(seconds(9)) };
     [EventVerdict::Delivered, again(8), EventVerdict::DeadLetter { failure: passing() }, release]
@@ -298,11 +310,16 @@ async fn lost_reply_is_given_again(lab: &Lab) -> Result<()> {
     let asked = EventClaimRequest::new(WorkerId::new()).limit(2);
     let first = lab.claim_events(asked.clone()).await?;
     lab.publish(vec![event(2), event(3)]).await?;
-    let again = lab.claim_events(asked.repeat()).await?;
+    let again = lab.claim_events(asked.clone().repeat()).await?;
     assert_eq!((first.len(), again.len()), (1, 2));
     assert_eq!((first[0].fence, first[0].attempt), (again[0].fence, again[0].attempt));
     assert_ne!(again[0].fence.event(), again[1].fence.event());
     assert_eq!(lab.take_events(9).await?.len(), 1);
+    let fences = |claims: &[leasehold_core::EventClaim]| -> Vec<EventFence> {
+        claims.iter().map(|claim| claim.fence).collect()
+    };
+    let held = lab.claim_events(asked.repeat()).await?;
+    assert_eq!(fences(&held), fences(&again), "its own, and nothing of the other's");
     Ok(())
 }
 

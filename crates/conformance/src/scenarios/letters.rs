@@ -14,7 +14,7 @@ use crate::lab::{Lab, actor, assert_refused, job, job_of, lasting, passing, queu
 group!("letters": only_the_dead_are_replayed, replay_is_logged_and_audited,
     no_secret_enters_a_note, letters_are_annotated, letters_are_closed_by_hand,
     letters_are_escalated_by_hand, note_is_needed, act_on_a_letter_under_way,
-    letters_are_filtered, pruned_job_takes_its_letters_along, cancelled_children_stay_cancelled);
+    letters_are_filtered, letter_that_is_not_there_is_not_found, pruned_job_takes_its_letters_along, cancelled_children_stay_cancelled);
 
 async fn note(lab: &Lab, act: LetterAct, job: JobId, note: &str) -> Result<Controlled> {
     lab.control(Control::NoteLetter { act, job, actor: actor(), note: note.to_owned() }).await
@@ -53,6 +53,20 @@ async fn replay_is_logged_and_audited(lab: &Lab) -> Result<()> {
     assert_eq!((&said[0].actor, &said[0].target), (&actor(), &format!("job {id}")));
     assert_eq!(said[0].detail.as_deref(), Some("the schema was mended"));
     Ok(())
+}
+
+/// A request for a letter that the job does not have is told so, and none other is taken for it.
+///
+/// Proves: DL-3, ERR-1
+async fn letter_that_is_not_there_is_not_found(lab: &Lab) -> Result<()> {
+    let id = lab.add(job(1)).await?;
+    let fence = lab.bury(lasting()).await?;
+    let before = lab.dump().await?;
+    let error = lab.ask(asked(id).letter(fence.version().next().next())).await;
+    let error = error.expect_err("there is no such letter");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    assert!(error.to_string().contains("no such dead letter"), "{error}");
+    lab.assert_unchanged(&before).await
 }
 
 /// A secret in an operator's note is cut out before it is stored, in the letter and in the audit.

@@ -1,9 +1,9 @@
 //! Owns what the outbox promises: order within a key, and one delivery at a time.
 
-use leasehold_core::{EventVerdict, OrderKey, Ordering, Result, StoreExt};
+use leasehold_core::{ErrorKind, EventVerdict, OrderKey, Ordering, Result, StoreExt, Topic};
 
 use super::group;
-use crate::lab::{Lab, event, passing};
+use crate::lab::{Lab, assert_refused, event, passing};
 
 group!("outbox": head_of_line_holds_back_the_key, dead_letter_releases_those_behind,
     same_event_is_published_once);
@@ -41,14 +41,20 @@ async fn dead_letter_releases_those_behind(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// A known event answers with itself and writes nothing.
+/// A known event answers with itself; another topic or payload under its id is refused; neither writes anything.
 ///
 /// Proves: GLO-2, TX-3
 async fn same_event_is_published_once(lab: &Lab) -> Result<()> {
     let new = event(1).ordering(ordering());
     let first = lab.publish_one(new.clone()).await?;
     let before = lab.dump().await?;
-    let again = lab.publish_one(new).await?;
+    let again = lab.publish_one(new.clone()).await?;
     assert_eq!((first.is_new, again.is_new, again.sequence), (true, false, first.sequence));
+    let mut elsewhere = new.clone();
+    elsewhere.topic = Topic::new("letters")?;
+    let other = event(2).id(new.id);
+    for taken in [elsewhere, other] {
+        assert_refused(lab.publish_one(taken).await, ErrorKind::Conflict);
+    }
     lab.assert_unchanged(&before).await
 }

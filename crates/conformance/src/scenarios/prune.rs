@@ -2,16 +2,18 @@
 
 use leasehold_core::{
     ErrorKind, EventVerdict, Lifecycle, Progress, PruneRequest, QueueSettings, Result, StageName,
-    State, StoreExt, Verdict,
+    State, StoreExt, Verdict, WorkerId,
 };
 
 use super::group;
-use crate::lab::{Lab, assert_refused, event, job, job_of, json, json_of, key, passing, seconds};
+use crate::lab::{
+    Lab, assert_refused, event, job, job_of, json, json_of, key, passing, queue, seconds,
+};
 
 group!("prune": each_state_has_its_own_age, queues_keep_as_long_as_they_say,
     key_goes_at_its_end_and_not_before, one_call_is_bounded, everything_of_a_job_goes_with_it,
     tombstones_stay_seven_days, events_have_their_own_age, lapsed_records_go, limit_is_checked,
-    live_events_stay);
+    live_events_stay, each_queue_has_its_own_ages);
 
 const DAY: u64 = 24 * 3600;
 
@@ -58,6 +60,24 @@ async fn queues_keep_as_long_as_they_say(lab: &Lab) -> Result<()> {
         gone.push(lab.prune(request).await?.jobs);
     }
     assert_eq!(gone, [0, 1, 1, 1]);
+    Ok(())
+}
+
+/// What one queue keeps for a moment another keeps for its usual time.
+///
+/// Proves: QUE-4
+async fn each_queue_has_its_own_ages(lab: &Lab) -> Result<()> {
+    lab.set(QueueSettings::new().keep(seconds(5), seconds(5), seconds(5))).await?;
+    let short = ended(lab, Verdict::Succeed { result: None }).await?;
+    let other = lab.add(job(2).queue(queue("other"))).await?;
+    let asked = leasehold_core::ClaimRequest::new(WorkerId::new(), [queue("other")]);
+    let claim = lab.claim(asked).await?.remove(0);
+    lab.end(claim.fence, Verdict::Succeed { result: None }).await?;
+    lab.advance(5);
+    assert_eq!(lab.prune(PruneRequest::new()).await?.jobs, 1);
+    assert!(lab.job(short).await?.is_none() && lab.job(other).await?.is_some());
+    lab.advance(DAY);
+    assert_eq!(lab.prune(PruneRequest::new()).await?.jobs, 1);
     Ok(())
 }
 

@@ -2,8 +2,9 @@
 //! takes over, who answers for the key, and how a chain of them goes on.
 
 use leasehold_core::{
-    Controlled, ErrorKind, EventVerdict, Found, JobId, LetterFilter, LetterState, Lifecycle,
-    NewJob, Paging, Progress, Query, Result, StageName, State, StoreExt, Verdict,
+    Control, Controlled, ErrorKind, EventVerdict, Found, JobId, LetterFilter, LetterState,
+    Lifecycle, NewJob, Paging, Place, Progress, Query, Result, ResumeAt, StageName, State,
+    StoreExt, Verb, Verdict,
 };
 
 use super::group;
@@ -11,7 +12,7 @@ use super::replays::asked;
 use crate::lab::{Lab, assert_refused, job, job_in, job_of, json, key, lasting, seconds};
 
 group!("replays_anew": new_job_takes_the_place, key_answers_with_the_new_job,
-    lapsed_key_is_not_taken_back, checkpoint_goes_along, start_forgets_the_checkpoint,
+    lapsed_key_is_not_taken_back, failed_stage_is_gone_on_from, checkpoint_goes_along, start_forgets_the_checkpoint,
     repeat_makes_no_second_job, taken_id_is_refused, end_of_the_new_job_closes_the_letter,
     transcode_closes_after_its_events, chain_goes_on_from_its_newest, log_goes_with_the_queue);
 
@@ -99,6 +100,33 @@ async fn checkpoint_goes_along(lab: &Lab) -> Result<()> {
     let claim = lab.take_one().await?;
     assert_eq!((claim.job.id, claim.job.stage.as_str()), (new, "claimed"));
     assert_eq!((claim.job.checkpoint, claim.job.executions), (Some(json(41)), 1));
+    Ok(())
+}
+
+/// Where retries go on at the failed stage so does the new job, unless it is asked for from the start.
+///
+/// Proves: DL-3, DL-5, RT-7
+async fn failed_stage_is_gone_on_from(lab: &Lab) -> Result<()> {
+    let stages = vec![StageName::new("load")?, StageName::new("write")?];
+    let staged = Lifecycle::builder(leasehold_core::LifecycleName::new("staged")?, stages)
+        .resume_at(ResumeAt::FailedStage)
+        .edge(Place::Leased(1), Verb::Succeed, Place::Succeeded)
+        .from_leased(Verb::DeadLetter, State::DeadLetter)
+        .from_leased(Verb::Exhaust, State::DeadLetter)
+        .build()?;
+    lab.control(Control::Register(Box::new(staged.clone()))).await?;
+    for (from_start, stage) in [(false, "write"), (true, "load")] {
+        let old = lab.add(job_of(&staged)).await?;
+        let claim = lab.take_one().await?;
+        let report = Progress::new(claim.fence, 1).advance(StageName::new("write")?);
+        lab.progress_one(report).await?;
+        lab.end(claim.fence, Verdict::DeadLetter { failure: lasting() }).await?;
+        let request = if from_start { asked(old).from_start() } else { asked(old) };
+        let new = lab.replay(request).await?;
+        let claim = lab.take_one().await?;
+        assert_eq!((claim.job.id, claim.job.stage.as_str()), (new, stage));
+        lab.end(claim.fence, Verdict::DeadLetter { failure: lasting() }).await?;
+    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Owns what settle promises: one settlement per claim, and nothing written by a stale fence.
 
 use leasehold_core::{
-    Actor, Control, Fence, LostReason, ReclaimRequest, Result, Settlement, State, StoreExt,
+    Actor, Claim, Control, Fence, LostReason, ReclaimRequest, Result, Settlement, State, StoreExt,
     Verdict, WorkerId,
 };
 
@@ -12,7 +12,8 @@ group!("settle": success_ends_the_job, repeat_writes_nothing, other_verdict_is_r
     expired_fence_changes_nothing, taken_over_fence_changes_nothing,
     claim_again_by_the_same_worker_changes_nothing, raised_epoch_changes_nothing,
     spent_budget_ends_in_the_dead_letters, snooze_costs_no_attempt,
-    events_and_jobs_land_with_the_verdict);
+    events_and_jobs_land_with_the_verdict, claims_of_many_end_in_one_call,
+    jobs_of_one_claim_end_each_by_its_own_version);
 
 /// Success ends the job.
 ///
@@ -45,6 +46,49 @@ async fn repeat_writes_nothing(lab: &Lab) -> Result<()> {
         while let Some(claim) = lab.take(1).await?.pop() {
             lab.succeed(claim.fence).await?;
         }
+    }
+    Ok(())
+}
+
+/// One call ends the jobs of many claims, each by its own fence, and answers in their order.
+///
+/// Proves: WQ-10
+async fn claims_of_many_end_in_one_call(lab: &Lab) -> Result<()> {
+    lab.enqueue((0..9).map(job).collect()).await?;
+    let mut claims = Vec::new();
+    for _ in 0..9 {
+        claims.append(&mut lab.take(1).await?);
+    }
+    let done = |claim: &Claim| Settlement::new(claim.fence, Verdict::Succeed { result: None });
+    assert_eq!(claims.len(), 9);
+    let mut settlements: Vec<Settlement> = claims.iter().map(done).collect();
+    settlements.swap(2, 7);
+    for answer in lab.settle(settlements.clone()).await? {
+        assert!(!answer?.repeated);
+    }
+    for claim in &claims {
+        assert_eq!(lab.row(claim.job.id).await?.state, State::Succeeded);
+    }
+    for answer in lab.settle(settlements).await? {
+        assert!(answer?.repeated);
+    }
+    Ok(())
+}
+
+/// Of the jobs of one claim one may have been claimed before: its fence has a higher version, and both hold.
+///
+/// Proves: WQ-8, WQ-10
+async fn jobs_of_one_claim_end_each_by_its_own_version(lab: &Lab) -> Result<()> {
+    let first = lab.claimed().await?;
+    lab.end(first.fence, crate::lab::retry(0)).await?;
+    lab.add(job(2)).await?;
+    let claims = lab.take(9).await?;
+    assert_eq!(claims.len(), 2);
+    assert_eq!(claims[0].fence.claim(), claims[1].fence.claim());
+    assert_ne!(claims[0].fence.version(), claims[1].fence.version());
+    let done = |claim: &Claim| Settlement::new(claim.fence, Verdict::Succeed { result: None });
+    for answer in lab.settle(claims.iter().map(done).collect()).await? {
+        assert_eq!(answer?.place.state(), State::Succeeded);
     }
     Ok(())
 }

@@ -258,6 +258,7 @@ fn what_only_looks_random_stays() {
         "icon@2x.png lodash@4.17.21 left-pad@1.3.0-beta.rc git@git.example:r.git @scope/pkg",
         "PWD=/home/joe OLDPWD=/tmp",
         "password: null, token=None, secret: ${DB_SECRET}, password=********",
+        "token: ${vault.db_token}, password=${db.password}",
         "20240131.1234 build, 4111-1111 is short, +1 555 0100",
         "",
         "plain words, nothing else",
