@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use futures_util::future::try_join3;
-use leasehold_core::row::{JobRow, QueueRow, RequestRow};
-use leasehold_core::rules::{Turns, Work, claim_order, queues_once, room};
+use leasehold_core::row::{JobRow, Lease, QueueRow};
+use leasehold_core::rules::{ClaimedRequest, Turns, Work, claim_order, queues_once, room};
 use leasehold_core::{
     Claim, ClaimRequest, JobId, LeaseLength, Place, QueueName, ReclaimRequest, Reclaimable,
     Reclaimed, Result,
@@ -16,7 +16,7 @@ use tokio_postgres::Row;
 use crate::bind::Params;
 use crate::joined::{Joined, Verb};
 use crate::load::{self, Facts};
-use crate::row::Columns;
+use crate::row::{ClaimedBy, Columns};
 use crate::statement::{Db, Sql, sql};
 use crate::{deliver, letters, turns};
 
@@ -24,7 +24,7 @@ use crate::{deliver, letters, turns};
 const RECLAIM_MAX: usize = 1_000;
 
 /// A row that was taken, and what it was asked for.
-pub(crate) type Taken = (JobRow, RequestRow);
+pub(crate) type Taken = (JobRow, ClaimedRequest);
 
 /// One claim in the making.
 pub(crate) struct Taking<'a> {
@@ -38,7 +38,7 @@ pub(crate) struct Taking<'a> {
     pub(crate) turns: Vec<Turns>,
     rows: Vec<JobRow>,
     /// What each of `rows` was asked for.
-    requests: Vec<RequestRow>,
+    requests: Vec<ClaimedRequest>,
     /// How many of `rows` an earlier send of this request had taken.
     had: usize,
 }
@@ -127,7 +127,13 @@ impl Taking<'_> {
             .one(self.request.worker)
             .one(self.facts.now)
             .one(self.left());
-        let found = taken_rows(&self.joined.db, sql!("claim_again"), values).await?;
+        let read = |row: &Row| {
+            let mut columns = Columns::of(row);
+            let job = columns.job()?;
+            let asked = columns.asked().map_err(|error| error.damaging(job.id))?;
+            Ok((job, asked))
+        };
+        let found = self.joined.db.rows(sql!("claim_again"), values, read).await?;
         self.take(found);
         self.had = self.rows.len();
         Ok(())
@@ -230,7 +236,26 @@ impl Taking<'_> {
             .one(lease.as_millis())
             .many(raised.iter().copied())
             .one(anyway);
-        taken_rows(&self.joined.db, sql!("claim"), values).await
+        self.taken(sql!("claim"), values, queue, lease).await
+    }
+
+    /// Runs one of the statements that take rows of a queue.
+    pub(crate) async fn taken(
+        &self,
+        sql: Sql,
+        values: Params,
+        queue: &QueueName,
+        lease: LeaseLength,
+    ) -> Result<Vec<Taken>> {
+        let now = self.facts.now;
+        let lease = Lease {
+            worker: self.request.worker,
+            expires_at: now.plus(lease.as_duration()),
+            heartbeat_at: now,
+            length: lease,
+        };
+        let by = ClaimedBy { queue, claim: self.request.claim, lease };
+        self.joined.db.rows(sql, values, |row| Columns::of(row).claimed(&by)).await
     }
 
     /// The jobs for which something may be left. Every claim raises the version, so a job at its first
@@ -257,16 +282,6 @@ impl Taking<'_> {
         self.joined.write(work).await?;
         Ok(claims)
     }
-}
-
-pub(crate) async fn taken_rows(db: &Db<'_>, sql: Sql, values: Params) -> Result<Vec<Taken>> {
-    let read = |row: &Row| {
-        let mut columns = Columns::of(row);
-        let job = columns.job()?;
-        let request = columns.request(job.id)?;
-        Ok((job, request))
-    };
-    db.rows(sql, values, read).await
 }
 
 async fn job_rows(db: &Db<'_>, sql: Sql, values: Params) -> Result<Vec<JobRow>> {

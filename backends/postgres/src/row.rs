@@ -9,18 +9,21 @@ use leasehold_core::row::{
     AuditRow, DeadLetterRow, DocumentRow, EventRow, JobRow, Lease, OutcomeRow, QueueRow, RecordRow,
     RequestRow, StartsRow, TokensRow, TombstoneRow, TransitionRow, TurnRow,
 };
-use leasehold_core::rules::Taken;
 use leasehold_core::{
-    Actor, BucketName, ClaimId, ClaimRequest, Error, EventId, EventState, IdempotencyKey, JobId,
-    JobKind, LeaseLength, LetterState, LifecycleName, Namespace, Ordering, PartitionName,
-    QueueName, RecordId, RecordKey, RequestHash, Result, Scope, StageName, StartRate, State,
-    Subject, Timestamp, Topic, Verb, VerdictKind, WorkerId,
+    Actor, BucketName, ClaimId, Error, EventId, EventState, IdempotencyKey, JobId, JobKind,
+    LeaseLength, LetterState, LifecycleName, Namespace, Ordering, PartitionName, QueueName,
+    RecordId, RecordKey, RequestHash, Result, Scope, StageName, StartRate, State, Subject,
+    Timestamp, Topic, Verb, VerdictKind, WorkerId,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 use uuid::Uuid;
 
 use crate::error::{corrupt, engine};
+
+mod claimed;
+
+pub(crate) use claimed::ClaimedBy;
 
 /// Reads a row's columns one after the other.
 pub(crate) struct Columns<'r> {
@@ -192,38 +195,6 @@ impl<'r> Columns<'r> {
             started_at: self.maybe_time()?,
             finished_at: self.maybe_time()?,
             partition: self.maybe(|text| PartitionName::new(text))?,
-        })
-    }
-
-    /// What a claim by claim_alone.sql took: a job of no partition, at its first stage.
-    pub(crate) fn taken(&mut self, request: &ClaimRequest, queue: &QueueName) -> Result<Taken> {
-        let id = JobId::from_uuid(self.id()?);
-        self.taken_of(id, request, queue).map_err(|error| error.damaging(id))
-    }
-
-    fn taken_of(&mut self, id: JobId, request: &ClaimRequest, queue: &QueueName) -> Result<Taken> {
-        Ok(Taken {
-            id,
-            claim: request.claim,
-            worker: request.worker,
-            queue: queue.clone(),
-            stage: 0,
-            partition: None,
-            kind: self.text(|text| JobKind::new(text))?,
-            lifecycle: self.text(|text| LifecycleName::new(text))?,
-            revision: self.number()?,
-            priority: self.raw()?,
-            run_at: self.time()?,
-            attempts: self.number()?,
-            attempts_max: self.number()?,
-            executions: self.number()?,
-            version: self.version()?,
-            expires_at: self.time()?,
-            created_at: self.time()?,
-            payload: self.json()?,
-            subject: self.subject()?,
-            traceparent: self.raw()?,
-            checkpoint: self.maybe_json()?,
         })
     }
 

@@ -6,23 +6,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join;
 use leasehold_core::row::{QueueRow, TurnRow};
-use leasehold_core::rules::{Ask, Changes, Stretch, Turns, Waiting, stretches};
+use leasehold_core::rules::{Ask, Changes, Ring, Stretch, Turns, Waiting};
 use leasehold_core::{JobId, LeaseLength, PartitionName, QueueName, Result};
 use tokio_postgres::Row;
 
 use crate::bind::Params;
-use crate::claim::{Taken, Taking, taken_rows};
+use crate::claim::{Taken, Taking};
 use crate::row::Columns;
 use crate::statement::{Db, sql};
 
-/// The fewest partitions that one step around the ring reads.
-const STEP_MIN: usize = 64;
+/// How many times as many partitions as jobs are wanted a claim finds at most, which is only where it meets
+/// heads that are locked.
+const FOUND_MAX: usize = 3;
 
-/// How often a claim goes around the ring where it finds nothing but locked heads.
-const ROUNDS_MAX: usize = 3;
-
-/// The first due row of each partition.
-type Heads = BTreeMap<PartitionName, JobId>;
+/// The first due row of each partition, and the largest priority in it.
+type Heads = BTreeMap<PartitionName, (JobId, i16)>;
 
 /// Which of some queues have claimable or leased rows of partitions.
 pub(crate) async fn shared(db: &Db<'_>, names: &[&QueueName]) -> Result<BTreeSet<QueueName>> {
@@ -41,49 +39,33 @@ impl Taking<'_> {
         lease: LeaseLength,
         raised: &[JobId],
     ) -> Result<()> {
-        let (mut before, plain) = try_join(self.turn(&queue.name), self.plain(&queue.name)).await?;
-        let mut passed = BTreeSet::new();
-        for round in 0..ROUNDS_MAX {
-            let (waiting, heads) = self.ring(queue, want, before.as_ref(), plain).await?;
-            let nothing_new = heads.values().all(|head| passed.contains(head));
-            if waiting.is_empty() || (round > 0 && nothing_new) {
-                return Ok(());
-            }
-            let mut turns = Turns::new(self.facts.now, queue, want, before.clone(), waiting);
-            let found = self.once_around(queue, &mut turns, (&heads, lease, raised)).await?;
-            if !found.is_empty() {
-                self.turns.push(turns);
-                self.take(found);
-                return Ok(());
-            }
-            // Others have locked the heads of those whose turn it was: the next ones may be free.
-            let turn = before.as_ref().map_or(0, |before| before.turn);
-            before = turns.next().map(|next| TurnRow { turn, ..next }).or(before);
-            passed.extend(heads.into_values());
-        }
-        Ok(())
-    }
-
-    async fn once_around(
-        &self,
-        queue: &QueueRow,
-        turns: &mut Turns,
-        how: (&Heads, LeaseLength, &[JobId]),
-    ) -> Result<Vec<Taken>> {
+        let (before, plain) = try_join(self.turn(&queue.name), self.plain(&queue.name)).await?;
+        let (mut ring, mut heads) = (Ring::new(before.as_ref()), Heads::new());
+        let mut turns = Turns::new(self.facts.now, queue, want, before);
         let mut found = Vec::new();
         loop {
+            self.look(queue, (&mut ring, &mut heads, plain), &mut turns).await?;
             let asks = turns.asks();
             if asks.is_empty() {
-                return Ok(found);
+                break;
             }
             // The jobs without a partition are one in the round, between two runs of named ones.
             for run in asks.chunk_by(|a, b| a.partition.is_some() && b.partition.is_some()) {
                 let left = turns.left();
-                let taken = self.give(&queue.name, run, left, how).await?;
+                let taken = self.give(&queue.name, run, left, (&heads, lease, raised)).await?;
                 turns.took(taken.iter().map(|(row, _)| row));
                 found.extend(taken);
             }
+            if turns.found() > want.saturating_mul(FOUND_MAX) {
+                turns.found_all();
+            }
         }
+        // Whoever finds all heads locked has not had a turn.
+        if !found.is_empty() {
+            self.turns.push(turns);
+            self.take(found);
+        }
+        Ok(())
     }
 
     async fn turn(&self, queue: &QueueName) -> Result<Option<TurnRow>> {
@@ -99,63 +81,55 @@ impl Taking<'_> {
         Ok(found.await?.is_some())
     }
 
-    /// The partitions that have a due row and room, in the order of their turn.
-    async fn ring(
+    /// Goes on around the ring for as many partitions with a due row and room as are lacking.
+    async fn look(
         &self,
         queue: &QueueRow,
-        want: usize,
-        before: Option<&TurnRow>,
-        plain: bool,
-    ) -> Result<(Vec<Waiting>, Heads)> {
-        let (mut found, mut heads) = (Vec::new(), Heads::new());
-        for stretch in stretches(before) {
-            match stretch {
-                Stretch::Without if plain && found.len() < want => {
-                    found.push(Waiting { partition: None, leased: 0, starts: None });
-                }
-                Stretch::Without => {}
-                Stretch::Named { after, up_to } => {
-                    let ends = (after, up_to.as_ref());
-                    self.walk(queue, want, ends, (&mut found, &mut heads)).await?;
-                }
-            }
-        }
-        Ok((found, heads))
-    }
-
-    async fn walk(
-        &self,
-        queue: &QueueRow,
-        want: usize,
-        (mut after, up_to): (Option<PartitionName>, Option<&PartitionName>),
-        (found, heads): (&mut Vec<Waiting>, &mut Heads),
+        (ring, heads, plain): (&mut Ring, &mut Heads, bool),
+        turns: &mut Turns,
     ) -> Result<()> {
-        while found.len() < want {
-            let step = (want - found.len()).max(STEP_MIN);
-            let values = Params::new()
-                .one(queue.name.as_str())
-                .one(after.as_ref().map_or("", PartitionName::as_str))
-                .one(up_to.map(PartitionName::as_str))
-                .one(self.facts.now)
-                .one(queue.partition_limit.is_some())
-                .one(queue.partition_rate.is_some())
-                .one(step);
-            let read = |row: &Row| waiting(&mut Columns::of(row), &queue.name);
-            let rows = self.joined.db.rows(sql!("partitions"), values, read).await?;
-            let more = rows.len() == step;
-            after = rows.last().map(|(name, ..)| name.clone());
-            for (name, head, waiting) in rows {
-                let open = waiting.room(queue, self.facts.now) > 0;
-                if let Some(head) = head.filter(|_| open && found.len() < want) {
-                    found.push(waiting);
-                    heads.insert(name, head);
+        while turns.lacks() > 0 {
+            match ring.next(turns.lacks()) {
+                None => turns.found_all(),
+                Some((Stretch::Without, _)) if plain => {
+                    turns.find(Waiting { partition: None, leased: 0, starts: None });
                 }
-            }
-            if !more {
-                break;
+                Some((Stretch::Without, _)) => {}
+                Some((Stretch::Named { after, up_to }, limit)) => {
+                    let steps = self.steps(queue, (after.as_ref(), up_to.as_ref()), limit).await?;
+                    if let Some(last) = steps.last().filter(|_| steps.len() == limit) {
+                        ring.put_back(last.name.clone(), up_to);
+                    }
+                    for step in steps {
+                        let open = step.waiting.room(queue, self.facts.now) > 0;
+                        if let Some(head) = step.head.filter(|_| open) {
+                            turns.find(step.waiting);
+                            heads.insert(step.name, (head, step.priority));
+                        }
+                    }
+                }
             }
         }
         Ok(())
+    }
+
+    /// The next partitions by name that have a claimable row, due or not.
+    async fn steps(
+        &self,
+        queue: &QueueRow,
+        (after, up_to): (Option<&PartitionName>, Option<&PartitionName>),
+        limit: usize,
+    ) -> Result<Vec<Step>> {
+        let values = Params::new()
+            .one(queue.name.as_str())
+            .one(after.map_or("", PartitionName::as_str))
+            .one(up_to.map(PartitionName::as_str))
+            .one(self.facts.now)
+            .one(queue.partition_limit.is_some())
+            .one(queue.partition_rate.is_some())
+            .one(limit);
+        let read = |row: &Row| step(&mut Columns::of(row), &queue.name);
+        self.joined.db.rows(sql!("partitions"), values, read).await
     }
 
     /// Takes what is asked of one run, `left` rows at most.
@@ -172,7 +146,7 @@ impl Taking<'_> {
         if left == 0 {
             return Ok(Vec::new());
         }
-        let (db, request, now) = (&self.joined.db, self.request, self.facts.now);
+        let (request, now) = (self.request, self.facts.now);
         let named = || run.iter().filter_map(|ask| Some((ask.partition.as_ref()?, ask)));
         let kept = |values: Params| {
             let ends = now.plus(lease.as_duration());
@@ -180,26 +154,36 @@ impl Taking<'_> {
             values.one(lease.as_millis()).many(raised.iter().copied())
         };
         if run.iter().all(|ask| ask.had == 0 && ask.limit == 1) {
-            let ids = named().filter_map(|(name, _)| heads.get(name).copied());
+            let ids = named().filter_map(|(name, _)| Some(heads.get(name)?.0));
             let values = kept(Params::new().many(ids).one(now));
-            return taken_rows(db, sql!("claim_heads"), values).await;
+            return self.taken(sql!("claim_heads"), values, queue, lease).await;
         }
         let values = kept(Params::new().one(queue.as_str()).one(now).one(left))
             .many(named().map(|(name, _)| name.as_str()))
-            .many(named().map(|(_, ask)| ask.limit));
-        taken_rows(db, sql!("claim_turns"), values).await
+            .many(named().map(|(_, ask)| ask.limit))
+            .many(named().map(|(name, _)| heads.get(name).map_or(i16::MAX, |head| head.1)));
+        self.taken(sql!("claim_turns"), values, queue, lease).await
     }
 }
 
-fn waiting(
-    columns: &mut Columns<'_>,
-    queue: &QueueName,
-) -> Result<(PartitionName, Option<JobId>, Waiting)> {
+/// A partition as one step finds it.
+struct Step {
+    name: PartitionName,
+    /// Its first due row.
+    head: Option<JobId>,
+    /// The largest priority in it, due or not.
+    priority: i16,
+    waiting: Waiting,
+}
+
+fn step(columns: &mut Columns<'_>, queue: &QueueName) -> Result<Step> {
     let name = columns.text(|text| PartitionName::new(text))?;
     let head = columns.maybe_id()?.map(JobId::from_uuid);
     let leased = columns.number()?;
+    let priority = columns.raw()?;
     let starts = columns.starts(queue, &name)?;
-    Ok((name.clone(), head, Waiting { partition: Some(name), leased, starts }))
+    let waiting = Waiting { partition: Some(name.clone()), leased, starts };
+    Ok(Step { name, head, priority, waiting })
 }
 
 /// Writes whose turn it was, and what may still be started.

@@ -2,16 +2,16 @@
 //! which limits. What a claim does to a row is a rule of the contract.
 
 use leasehold_core::row::{JobRow, QueueRow};
-use leasehold_core::rules::{Work, claim_order, queues_once, room};
+use leasehold_core::rules::{ClaimedRequest, Work, claim_order, queues_once, room};
 use leasehold_core::{
-    Claim, ClaimRequest, JobId, PartitionName, QueueName, ReclaimRequest, Reclaimable, Reclaimed,
-    Result,
+    Claim, ClaimRequest, JobId, Json, PartitionName, QueueName, ReclaimRequest, Reclaimable,
+    Reclaimed, Result,
 };
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::corrupt;
 use crate::joined::Joined;
-use crate::load::{self, Asked, Before, Facts, bound};
+use crate::load::{self, Before, Facts, bound};
 use crate::row::Columns;
 use crate::statement::{Sql, execute, id_list, row, rows, sql};
 use crate::{deliver, letters, turns, waits, write};
@@ -21,6 +21,9 @@ const RECLAIM_MAX: usize = 1_000;
 
 /// A row that may be claimed, and what was asked for where that is known already.
 pub(crate) type Candidate = (JobRow, Option<Asked>);
+
+/// What a claim tells of what was asked for, and what earlier executions left.
+type Asked = (ClaimedRequest, Option<Json>);
 
 /// One claim in the making.
 pub(crate) struct Taking<'a> {
@@ -107,7 +110,7 @@ impl Taking<'_> {
         if shared {
             return self.fill_in_turns(&queue, want);
         }
-        let mut found = self.candidates(name, None, want)?;
+        let mut found = self.candidates(name, None, None, want)?;
         if !limited && found.len() + self.freed(name).count() < want {
             self.take_back(name)?;
         }
@@ -160,11 +163,13 @@ impl Taking<'_> {
         Ok(left)
     }
 
-    /// Due rows in the claim order: one index range for each priority that is present.
+    /// Due rows in the claim order: one index range for each priority that is present, from the `first` on,
+    /// where that is known.
     pub(crate) fn candidates(
         &self,
         queue: &QueueName,
         partition: Option<&PartitionName>,
+        mut first: Option<i64>,
         want: usize,
     ) -> Result<Vec<Candidate>> {
         let conn = self.joined.conn;
@@ -172,6 +177,7 @@ impl Taking<'_> {
         let mut below = i64::from(i16::MAX) + 1;
         while found.len() < want {
             let next = match partition {
+                _ if first.is_some() => first.take(),
                 None => {
                     let values = params![queue.as_str(), below];
                     row(conn, sql!("claim_priority"), values, |row| Columns::of(row).raw())?
@@ -194,12 +200,13 @@ impl Taking<'_> {
         want: usize,
     ) -> Result<Vec<Candidate>> {
         let (conn, now) = (self.joined.conn, self.facts.now.as_micros());
-        let (queue, want) = (queue.as_str(), bound(want));
+        let (name, want) = (queue.as_str(), bound(want));
+        let read = |row: &Row<'_>| candidate(row, queue);
         match partition {
-            None => rows(conn, sql!("claim"), params![queue, priority, now, want], candidate),
-            Some(name) => {
-                let values = params![queue, priority, now, want, name.as_str()];
-                rows(conn, sql!("claim_in"), values, candidate)
+            None => rows(conn, sql!("claim"), params![name, priority, now, want], read),
+            Some(partition) => {
+                let values = params![name, priority, now, want, partition.as_str()];
+                rows(conn, sql!("claim_in"), values, read)
             }
         }
     }
@@ -213,7 +220,8 @@ impl Taking<'_> {
         let mut more = load::asked(conn, unknown)?;
         let mut claims = Vec::with_capacity(self.rows.len());
         for (row, asked) in self.rows.iter().zip(self.asked) {
-            let asked = asked.or_else(|| more.remove(&row.id));
+            let found = || more.remove(&row.id).map(|(request, left)| (request.into(), left));
+            let asked = asked.or_else(found);
             let (request, left) =
                 asked.ok_or_else(|| corrupt("a claimed job is gone").about(row.id))?;
             claims.push(self.work.claim_of(row, request, left)?);
@@ -260,12 +268,12 @@ fn write_claimed(
     Ok(())
 }
 
-/// Reads a row with what was asked for.
-pub(crate) fn candidate(row: &rusqlite::Row<'_>) -> Result<Candidate> {
+/// Reads a row of a queue with what was asked for.
+pub(crate) fn candidate(row: &Row<'_>, queue: &QueueName) -> Result<Candidate> {
     let mut columns = Columns::of(row);
-    let row = columns.job()?;
-    let asked = (columns.request(row.id)?, columns.checkpoint(row.id)?);
-    Ok((row, Some(asked)))
+    let (row, request) = columns.waiting(queue)?;
+    let checkpoint = columns.checkpoint(row.id)?;
+    Ok((row, Some((request, checkpoint))))
 }
 
 fn job_rows(conn: &Connection, sql: Sql, values: impl rusqlite::Params) -> Result<Vec<JobRow>> {

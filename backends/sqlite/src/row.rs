@@ -21,6 +21,8 @@ use uuid::Uuid;
 
 use crate::error::{corrupt, engine};
 
+mod claimed;
+
 thread_local! {
     /// The names last read: row after row holds the same ones, which are then shared.
     static QUEUE: RefCell<Option<QueueName>> = const { RefCell::new(None) };
@@ -186,11 +188,8 @@ impl<'r, 's> Columns<'r, 's> {
             id,
             queue: self
                 .text(|text| QUEUE.with_borrow_mut(|last| again(last, text, QueueName::as_str)))?,
-            kind: self
-                .text(|text| KIND.with_borrow_mut(|last| again(last, text, JobKind::as_str)))?,
-            lifecycle: self.text(|text| {
-                LIFECYCLE.with_borrow_mut(|last| again(last, text, LifecycleName::as_str))
-            })?,
+            kind: self.kind()?,
+            lifecycle: self.lifecycle()?,
             revision: self.raw()?,
             state: self.text(State::parse)?,
             stage: self.raw()?,
@@ -216,6 +215,14 @@ impl<'r, 's> Columns<'r, 's> {
             finished_at: self.maybe_time()?,
             partition: self.maybe(|text| PartitionName::new(text))?,
         })
+    }
+
+    fn kind(&mut self) -> Result<JobKind> {
+        self.text(|text| KIND.with_borrow_mut(|last| again(last, text, JobKind::as_str)))
+    }
+
+    fn lifecycle(&mut self) -> Result<LifecycleName> {
+        self.text(|text| LIFECYCLE.with_borrow_mut(|last| again(last, text, LifecycleName::as_str)))
     }
 
     pub(crate) fn request(&mut self, job: JobId) -> Result<RequestRow> {

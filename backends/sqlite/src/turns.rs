@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use leasehold_core::row::{QueueRow, TurnRow};
-use leasehold_core::rules::{Ask, Changes, Stretch, Turns, Waiting, claim_order, stretches};
+use leasehold_core::row::QueueRow;
+use leasehold_core::rules::{Ask, Changes, Ring, Stretch, Turns, Waiting, claim_order};
 use leasehold_core::{JobId, PartitionName, QueueName, Result, Timestamp};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::claim::{Candidate, Taking, candidate};
 use crate::load::{Before, bound};
@@ -14,11 +14,8 @@ use crate::row::Columns;
 use crate::statement::{execute, id_list, row, rows, sql};
 use crate::write;
 
-/// The fewest partitions that one step around the ring reads.
-const STEP_MIN: usize = 64;
-
-/// The first due row of each partition.
-type Heads = BTreeMap<PartitionName, JobId>;
+/// The first due row of each partition, and its priority.
+type Heads = BTreeMap<PartitionName, (i64, JobId)>;
 
 /// A partition as one step finds it: its first row, due or not.
 struct Step {
@@ -53,15 +50,13 @@ impl Taking<'_> {
         let (conn, shared) = (self.joined.conn, self.joined.shared);
         let mut back = self.work.take_changes();
         write::changes(conn, shared, self.facts.now, &mut back, &Before::new())?;
-        let read = |row: &rusqlite::Row<'_>| Columns::of(row).turn(queue.name.clone());
+        let read = |row: &Row<'_>| Columns::of(row).turn(queue.name.clone());
         let before = row(conn, sql!("load_turn"), params![queue.name.as_str()], read)?;
-        let (waiting, heads) = self.ring(queue, want, before.as_ref())?;
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        let mut turns = Turns::new(self.facts.now, queue, want, before, waiting);
+        let (mut ring, mut heads) = (Ring::new(before.as_ref()), Heads::new());
+        let mut turns = Turns::new(self.facts.now, queue, want, before);
         let mut found = Vec::new();
         loop {
+            self.look(queue, (&mut ring, &mut heads), &mut turns)?;
             let asks = turns.asks();
             if asks.is_empty() {
                 break;
@@ -74,7 +69,9 @@ impl Taking<'_> {
             }
             for ask in asks {
                 let wanted = ask.had + ask.limit.min(turns.left());
-                let taken = self.candidates(&queue.name, ask.partition.as_ref(), wanted)?;
+                let partition = ask.partition.as_ref();
+                let first = partition.and_then(|name| heads.get(name)).map(|head| head.0);
+                let taken = self.candidates(&queue.name, partition, first, wanted)?;
                 let taken: Vec<Candidate> = taken.into_iter().skip(ask.had).collect();
                 turns.took(taken.iter().map(|(row, _)| row));
                 found.extend(taken);
@@ -88,82 +85,88 @@ impl Taking<'_> {
 
     /// The first row of each that is asked.
     fn heads(&self, queue: &QueueName, asks: &[Ask], heads: &Heads) -> Result<Vec<Candidate>> {
-        let ids = asks.iter().filter_map(|ask| heads.get(ask.partition.as_ref()?));
-        let list = id_list(ids.map(JobId::as_bytes));
-        let mut found = rows(self.joined.conn, sql!("claim_heads"), params![list], candidate)?;
+        let heads = asks.iter().filter_map(|ask| heads.get(ask.partition.as_ref()?));
+        let list = id_list(heads.map(|(_, id)| id.as_bytes()));
+        let read = |row: &Row<'_>| candidate(row, queue);
+        let mut found = rows(self.joined.conn, sql!("claim_heads"), params![list], read)?;
         if asks.iter().any(|ask| ask.partition.is_none()) {
-            found.extend(self.candidates(queue, None, 1)?);
+            found.extend(self.candidates(queue, None, None, 1)?);
         }
         Ok(found)
     }
 
-    /// The partitions that have a due row and room, in the order of their turn.
-    fn ring(
+    /// Goes on around the ring for as many partitions with a due row and room as are lacking.
+    fn look(
         &self,
         queue: &QueueRow,
-        want: usize,
-        before: Option<&TurnRow>,
-    ) -> Result<(Vec<Waiting>, Heads)> {
-        let (mut found, mut heads) = (Vec::new(), Heads::new());
-        for stretch in stretches(before) {
-            match stretch {
-                Stretch::Without => {
-                    if found.len() < want && !self.candidates(&queue.name, None, 1)?.is_empty() {
-                        found.push(Waiting { partition: None, leased: 0, starts: None });
+        (ring, heads): (&mut Ring, &mut Heads),
+        turns: &mut Turns,
+    ) -> Result<()> {
+        while turns.lacks() > 0 {
+            match ring.next(turns.lacks()) {
+                None => turns.found_all(),
+                Some((Stretch::Without, _)) => {
+                    if !self.candidates(&queue.name, None, None, 1)?.is_empty() {
+                        turns.find(Waiting { partition: None, leased: 0, starts: None });
                     }
                 }
-                Stretch::Named { after, up_to } => {
-                    let ends = (after, up_to.as_ref());
-                    self.walk(queue, want, ends, (&mut found, &mut heads))?;
+                Some((Stretch::Named { after, up_to }, limit)) => {
+                    let steps = self.steps(queue, (after.as_ref(), up_to.as_ref()), limit)?;
+                    if let Some(last) = steps.last().filter(|_| steps.len() == limit) {
+                        ring.put_back(last.name.clone(), up_to);
+                    }
+                    for step in steps {
+                        self.keep_open(queue, step, heads, turns)?;
+                    }
                 }
-            }
-        }
-        Ok((found, heads))
-    }
-
-    fn walk(
-        &self,
-        queue: &QueueRow,
-        want: usize,
-        (mut after, up_to): (Option<PartitionName>, Option<&PartitionName>),
-        (found, heads): (&mut Vec<Waiting>, &mut Heads),
-    ) -> Result<()> {
-        while found.len() < want {
-            let limit = (want - found.len()).max(STEP_MIN);
-            let values = params![
-                queue.name.as_str(),
-                after.as_ref().map_or("", PartitionName::as_str),
-                up_to.map(PartitionName::as_str),
-                queue.partition_limit.is_some(),
-                queue.partition_rate.is_some(),
-                bound(limit),
-            ];
-            let read = |row: &rusqlite::Row<'_>| step(&mut Columns::of(row), &queue.name);
-            let steps = rows(self.joined.conn, sql!("partitions"), values, read)?;
-            let more = steps.len() == limit;
-            after = steps.last().map(|step| step.name.clone());
-            for step in steps.into_iter() {
-                let open = found.len() < want && step.waiting.room(queue, self.facts.now) > 0;
-                let head = if open { self.head(&queue.name, &step)? } else { None };
-                if let Some(head) = head {
-                    found.push(step.waiting);
-                    heads.insert(step.name, head);
-                }
-            }
-            if !more {
-                break;
             }
         }
         Ok(())
     }
 
+    /// Takes a partition in, where it has a due row and room.
+    fn keep_open(
+        &self,
+        queue: &QueueRow,
+        step: Step,
+        heads: &mut Heads,
+        turns: &mut Turns,
+    ) -> Result<()> {
+        if step.waiting.room(queue, self.facts.now) > 0
+            && let Some(head) = self.head(&queue.name, &step)?
+        {
+            turns.find(step.waiting);
+            heads.insert(step.name, head);
+        }
+        Ok(())
+    }
+
+    /// The next partitions by name that have a claimable row, due or not.
+    fn steps(
+        &self,
+        queue: &QueueRow,
+        (after, up_to): (Option<&PartitionName>, Option<&PartitionName>),
+        limit: usize,
+    ) -> Result<Vec<Step>> {
+        let values = params![
+            queue.name.as_str(),
+            after.map_or("", PartitionName::as_str),
+            up_to.map(PartitionName::as_str),
+            queue.partition_limit.is_some(),
+            queue.partition_rate.is_some(),
+            bound(limit),
+        ];
+        let read = |row: &Row<'_>| step(&mut Columns::of(row), &queue.name);
+        rows(self.joined.conn, sql!("partitions"), values, read)
+    }
+
     /// The first due row of a partition.
-    fn head(&self, queue: &QueueName, step: &Step) -> Result<Option<JobId>> {
+    fn head(&self, queue: &QueueName, step: &Step) -> Result<Option<(i64, JobId)>> {
         let now = self.facts.now;
         let (mut priority, mut run_at, mut head) = (step.priority, step.run_at, step.head);
         while run_at > now {
             let values = params![queue.as_str(), step.name.as_str(), priority];
-            let read = |row: &rusqlite::Row<'_>| {
+            let read = |row: &Row<'_>| {
                 let mut columns = Columns::of(row);
                 Ok((columns.raw()?, columns.time()?, JobId::from_uuid(columns.id()?)))
             };
@@ -171,7 +174,7 @@ impl Taking<'_> {
             let Some(below) = below else { return Ok(None) };
             (priority, run_at, head) = below;
         }
-        Ok(Some(head))
+        Ok(Some((priority, head)))
     }
 }
 

@@ -211,7 +211,7 @@ fn claim_of(job: NewJob, request: &ClaimRequest) -> Result<Claim> {
         subject: None,
         traceparent: job.traceparent,
     };
-    work_at(now).claim_of(&row, asked, None)
+    work_at(now).claim_of(&row, asked.into(), None)
 }
 
 #[async_trait]

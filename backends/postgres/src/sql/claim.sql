@@ -52,8 +52,6 @@ where id = any((select ids from picked)::uuid[])
     where state = 'leased' and queue = $1 and lease_expires_at <= $2
     for no key update skip locked
   ))
-returning id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
-  attempts, attempts_max, executions, claim_version, claim_id, last_verdict, worker_id,
-  lease_expires_at, heartbeat_at, lease_ms, step, cancel_requested, transition_seq, event_seq,
-  created_at, updated_at, started_at, finished_at, partition, payload, hash, scope, key, subject,
-  subject_version, traceparent
+returning id, kind, lifecycle, revision, stage, priority, run_at, again, log, attempts, attempts_max,
+  executions, claim_version, cancel_requested, transition_seq, event_seq, created_at, updated_at,
+  partition, payload, subject, subject_version, traceparent

@@ -3,8 +3,8 @@
 select id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
   attempts, attempts_max, executions, claim_version, claim_id, last_verdict, worker_id,
   lease_expires_at, heartbeat_at, lease_ms, step, cancel_requested, transition_seq, event_seq,
-  created_at, updated_at, started_at, finished_at, partition, payload, hash, scope, key, subject,
-  subject_version, traceparent
+  created_at, updated_at, started_at, finished_at, partition, payload, subject, subject_version,
+  traceparent
 from leasehold.jobs
 where state = 'leased' and queue = $1 and claim_id = $2 and worker_id = $3 and lease_expires_at > $4
 order by priority desc, run_at, id

@@ -17,8 +17,6 @@ set state = 'leased', claim_version = claim_version + case when id = any($7) the
 where id = any((select ids from picked)::uuid[])
   -- Said so that no plan reads the claim index instead of the ids.
   and state is not distinct from 'waiting' and not held
-returning id, queue, kind, lifecycle, revision, state, stage, priority, run_at, held, again, log,
-  attempts, attempts_max, executions, claim_version, claim_id, last_verdict, worker_id,
-  lease_expires_at, heartbeat_at, lease_ms, step, cancel_requested, transition_seq, event_seq,
-  created_at, updated_at, started_at, finished_at, partition, payload, hash, scope, key, subject,
-  subject_version, traceparent
+returning id, kind, lifecycle, revision, stage, priority, run_at, again, log, attempts, attempts_max,
+  executions, claim_version, cancel_requested, transition_seq, event_seq, created_at, updated_at,
+  partition, payload, subject, subject_version, traceparent

@@ -1,5 +1,6 @@
 -- The partitions of a queue that have claimable rows, by name: the first one that is due of each, if any,
--- how many are leased, and what it may start. One step of the index for each partition.
+-- how many are leased, the largest priority, due or not, and what it may start. One step of the index for
+-- each partition.
 -- $1 queue, $2 the name to begin after, $3 the name to end at, or null, $4 now, $5 whether to count leases,
 -- $6 whether to look at starts, $7 limit.
 -- Differs: SQLite looks further down here where the first row is not due yet.
@@ -46,7 +47,7 @@ select r.partition,
       select count(*) from leasehold.jobs
       where state = 'leased' and queue = $1 and partition = r.partition
     ) else 0 end,
-  s.level, s.at, s.open_at, s.full_at
+  r.priority, s.level, s.at, s.open_at, s.full_at
 from (
     select partition, priority, run_at, id
     from ring

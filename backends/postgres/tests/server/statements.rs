@@ -62,7 +62,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "claim_turns",
-        "'shared', now(), 100, gen_random_uuid(), gen_random_uuid(), now() + interval '30 s', 30000, '{}', {partitions}, {x bigint 1}",
+        "'shared', now(), 100, gen_random_uuid(), gen_random_uuid(), now() + interval '30 s', 30000, '{}', {partitions}, {x bigint 1}, {x smallint 0}",
     ),
     (
         "claim_alone",

@@ -2,13 +2,11 @@
 with recursive list(at) as (
   select 0 where length(?1) > 0 union all select at + 16 from list where at + 16 < length(?1)
 )
-select j.id, j.queue, j.kind, j.lifecycle, j.revision, j.state, j.stage, j.priority, j.run_at, j.held,
-  j.again, j.log, j.attempts, j.attempts_max, j.executions, j.claim_version, j.claim_id,
-  j.last_verdict, j.worker_id, j.lease_expires_at, j.heartbeat_at, j.lease_ms, j.step,
-  j.cancel_requested, j.transition_seq, j.event_seq, j.created_at, j.updated_at, j.started_at,
-  j.finished_at, j.partition,
+select j.id, j.kind, j.lifecycle, j.revision, j.stage, j.priority, j.run_at, j.again, j.log, j.attempts,
+  j.attempts_max, j.executions, j.claim_version, j.cancel_requested, j.transition_seq, j.event_seq,
+  j.created_at, j.updated_at, j.partition,
   coalesce(j.payload, (select p.payload from leasehold_payloads p where p.job_id = j.id)),
-  j.hash, j.scope, j.key, j.subject, j.subject_version, j.traceparent,
+  j.subject, j.subject_version, j.traceparent,
   iif(j.claim_version > 0 or j.again = 1,
     (select o.checkpoint from leasehold_outcomes o where o.job_id = j.id), null)
 from list

@@ -15,7 +15,8 @@ group!("partitions": one_job_overtakes_a_crowd, turns_go_round, batch_is_shared_
     jobs_without_a_partition_take_their_turn, turns_are_kept_per_queue,
     later_job_hides_no_due_one, due_job_is_taken_back_in_its_turn, partition_stays_with_its_job,
     partition_is_no_part_of_the_request, follow_on_job_has_its_own_partition,
-    paused_queue_keeps_the_turn, shares_hold_over_priorities, shares_hold_what_is_due, thousand_partitions_give_one_each, empty_partition_name_is_refused);
+    paused_queue_keeps_the_turn, shares_hold_over_priorities, shares_hold_what_is_due, thousand_partitions_give_one_each, large_claim_takes_a_helping_of_each,
+    empty_partition_name_is_refused);
 
 async fn fill(lab: &Lab, crowd: &[(&str, i64)]) -> Result<()> {
     let mut jobs: Vec<NewJob> = Vec::new();
@@ -255,23 +256,49 @@ async fn paused_queue_keeps_the_turn(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Claims of 250 jobs take one of each of the next 250 partitions; a larger one takes more of each, and
-/// goes on to as many as it needs.
+/// Claims of 125 jobs take one of each of the next 125 partitions; a larger one goes on to as many as it
+/// needs where each has less than it might give.
 ///
 /// Proves: QUE-8
 async fn thousand_partitions_give_one_each(lab: &Lab) -> Result<()> {
-    let names: Vec<String> = (0..1_000).map(|number| format!("{number:04}")).collect();
-    let jobs = names.iter().flat_map(|name| [job_in(name, 1), job_in(name, 2)]);
-    for answer in lab.enqueue(jobs.collect()).await? {
-        assert!(answer?.is_new());
-    }
-    for part in names.chunks(250).chain([&names[..600]]) {
-        let mut taken = partitions(&lab.claim(request(WorkerId::new()).limit(part.len())).await?);
-        taken.sort_unstable();
-        assert_eq!(taken, part);
+    let names = fill_numbered(lab, 1_000, 2).await?;
+    for part in names.chunks(125).chain([&names[..600]]) {
+        assert_eq!(taken_of(lab, part.len()).await?, part);
     }
     assert_eq!(lab.take(999).await?.len(), 400);
     Ok(())
+}
+
+/// A claim of more than 125 jobs takes several of each, and goes around once for what some lack.
+///
+/// Proves: QUE-8
+async fn large_claim_takes_a_helping_of_each(lab: &Lab) -> Result<()> {
+    let names = fill_numbered(lab, 200, 3).await?;
+    let twice = |names: &[String]| names.iter().flat_map(|it| [it.clone(), it.clone()]).collect();
+    let first: Vec<String> = twice(&names[..125]);
+    assert_eq!(taken_of(lab, 250).await?, first);
+    let second: Vec<String> = names[..100].iter().cloned().chain(twice(&names[125..])).collect();
+    assert_eq!(taken_of(lab, 250).await?, second);
+    assert_eq!(turns(lab, 1).await?, "0100", "the next one in the ring");
+    assert_eq!(lab.take(999).await?.len(), 99);
+    Ok(())
+}
+
+/// Jobs of numbered partitions, so many of each; and the names.
+async fn fill_numbered(lab: &Lab, partitions: usize, each: i64) -> Result<Vec<String>> {
+    let names: Vec<String> = (0..partitions).map(|number| format!("{number:04}")).collect();
+    let jobs = names.iter().flat_map(|name| (1..=each).map(move |number| job_in(name, number)));
+    for answer in lab.enqueue(jobs.collect()).await? {
+        assert!(answer?.is_new());
+    }
+    Ok(names)
+}
+
+/// The partitions of a claim's jobs, by name.
+async fn taken_of(lab: &Lab, limit: usize) -> Result<Vec<String>> {
+    let mut taken = partitions(&lab.claim(request(WorkerId::new()).limit(limit)).await?);
+    taken.sort_unstable();
+    Ok(taken)
 }
 
 /// A partition has a name.

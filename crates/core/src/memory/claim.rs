@@ -50,7 +50,7 @@ impl State {
         let missing = || Error::new(ErrorKind::Corrupt, "claim", "a job has no request");
         let request = self.requests.get(&row.id).cloned().ok_or_else(missing)?;
         let left = self.outcomes.get(&row.id).and_then(|outcome| outcome.row.checkpoint.clone());
-        work.claim_of(row, request, left)
+        work.claim_of(row, request.into(), left)
     }
 
     pub(super) fn reclaim(

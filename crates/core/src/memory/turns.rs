@@ -19,10 +19,16 @@ impl Taking<'_> {
         back: &[JobRow],
     ) -> Result<()> {
         let before = self.state.turns.get(&queue.name).cloned();
-        let waiting = self.ring(queue, want, before.as_ref(), back);
-        let mut turns = Turns::new(self.facts.now, queue, want, before, waiting);
+        let mut ring = self.ring(queue, before.as_ref(), back).into_iter();
+        let mut turns = Turns::new(self.facts.now, queue, want, before);
         let mut found = Vec::new();
         loop {
+            while turns.lacks() > 0 {
+                match ring.find_map(|name| self.open(queue, name, back)) {
+                    Some(next) => turns.find(next),
+                    None => turns.found_all(),
+                }
+            }
             let asks = turns.asks();
             if asks.is_empty() {
                 break;
@@ -41,24 +47,29 @@ impl Taking<'_> {
         Ok(())
     }
 
-    /// The partitions that have a due job and room, in the order of their turn.
+    /// The partitions in the order of their turn.
     fn ring(
         &self,
         queue: &QueueRow,
-        want: usize,
         before: Option<&TurnRow>,
         back: &[JobRow],
-    ) -> Vec<Waiting> {
+    ) -> Vec<Option<PartitionName>> {
         let waiting = self.state.orders.partitions(&queue.name).into_iter().map(Some);
         let back_in = back.iter().map(|row| row.partition.clone());
         let names: BTreeSet<Option<PartitionName>> = waiting.chain(back_in).chain([None]).collect();
-        let names = in_turn(names.into_iter().collect(), before, Option::as_ref);
-        let found = names.into_iter().filter_map(|partition| {
-            let found = self.look_at(&queue.name, partition);
-            let due = || !self.due(&queue.name, found.partition.as_ref(), 1, back).is_empty();
-            (found.room(queue, self.facts.now) > 0 && due()).then_some(found)
-        });
-        found.take(want).collect()
+        in_turn(names.into_iter().collect(), before, Option::as_ref)
+    }
+
+    /// The partition, where it has a due job and room.
+    fn open(
+        &self,
+        queue: &QueueRow,
+        partition: Option<PartitionName>,
+        back: &[JobRow],
+    ) -> Option<Waiting> {
+        let found = self.look_at(&queue.name, partition);
+        let due = || !self.due(&queue.name, found.partition.as_ref(), 1, back).is_empty();
+        (found.room(queue, self.facts.now) > 0 && due()).then_some(found)
     }
 
     fn look_at(&self, queue: &QueueName, partition: Option<PartitionName>) -> Waiting {

@@ -34,8 +34,8 @@ pub use enqueue::EnqueueWants;
 pub use known::{Ids, Known, KnownEvent, KnownJob, KnownKey, KnownRun, KnownSubject, Lifecycles};
 pub use lease::{ClaimOrder, claim_order, queues_once, room};
 pub use settle::SettleWants;
-pub use taken::Taken;
-pub use turns::{Ask, Stretch, Turns, Waiting, in_turn, stretches};
+pub use taken::{ClaimedRequest, Taken};
+pub use turns::{Ask, Ring, Stretch, Turns, Waiting, in_turn};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::fence::Epoch;

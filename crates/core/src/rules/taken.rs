@@ -39,6 +39,21 @@ pub struct Taken {
     pub checkpoint: Option<Json>,
 }
 
+/// Of what was asked for with a job, that which its claim tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are columns")]
+pub struct ClaimedRequest {
+    pub payload: Json,
+    pub subject: Option<Subject>,
+    pub traceparent: Option<String>,
+}
+
+impl From<RequestRow> for ClaimedRequest {
+    fn from(row: RequestRow) -> Self {
+        Self { payload: row.payload, subject: row.subject, traceparent: row.traceparent }
+    }
+}
+
 impl Taken {
     /// Its place in the claim order.
     pub fn order(&self) -> ClaimOrder {
@@ -54,7 +69,7 @@ impl Work {
     pub fn claim_of(
         &self,
         row: &JobRow,
-        request: RequestRow,
+        request: ClaimedRequest,
         checkpoint: Option<Json>,
     ) -> Result<Claim> {
         let (Some(lease), Some(claim)) = (&row.lease, row.claim) else {

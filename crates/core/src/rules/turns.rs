@@ -2,10 +2,11 @@
 //! what is left to be started at its rate. Knows nothing of where the rows are found.
 //!
 //! The partitions stand in a ring, by name, the jobs without one first. A claim begins after the one
-//! that had its turn last and asks the next ones that have a due job and room: one job each; where they
-//! are few, an equal share each; where both are many, a helping each. What some lack others give.
+//! that had its turn last and asks the next ones that have a due job and room for a helping each: one
+//! job, or so many that a large claim does not touch every place. Where all of them together have too few
+//! of those, each gives an equal share. What some lack others give.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::bucket::{Bucket, Level};
 use super::{Work, room};
@@ -63,7 +64,8 @@ struct Turn {
     taken: usize,
 }
 
-/// One claim's way around a queue's partitions.
+/// One claim's way around a queue's partitions. It looks no further than it has to: the engine tells of as
+/// many partitions as it says it lacks, in the order of their turn, or that there are no more.
 #[derive(Debug)]
 pub struct Turns {
     queue: QueueRow,
@@ -74,9 +76,22 @@ pub struct Turns {
     by_name: BTreeMap<Option<PartitionName>, usize>,
     /// How many have had their turn.
     asked: usize,
-    /// Above how many each gives more than one job, so that a large claim does not touch every place.
-    spread: usize,
-    done: bool,
+    /// How many jobs those have for helpings that have not had their turn.
+    offered: usize,
+    /// How many jobs each gives in its turn.
+    helping: usize,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Partitions are found, and give helpings.
+    Helpings,
+    /// All are found, and those left give the last helpings.
+    Last,
+    /// What they have beyond that.
+    Beyond,
+    Done,
 }
 
 impl Turn {
@@ -88,26 +103,32 @@ impl Turn {
 }
 
 /// The most partitions that one claim spreads over while they have enough.
-const SPREAD: usize = 250;
+const SPREAD: usize = 125;
 
 impl Turns {
-    /// Begins a claim of `want` jobs from partitions that have a due job and room: as many as wanted
-    /// at most, in the order of the ring, from the one after `before` on.
-    pub fn new(
+    /// Begins a claim of `want` jobs with the partition that comes after `before`.
+    pub fn new(now: Timestamp, queue: &QueueRow, want: usize, before: Option<TurnRow>) -> Self {
+        Self::spread(now, queue, (want, SPREAD), before)
+    }
+
+    fn spread(
         now: Timestamp,
         queue: &QueueRow,
-        want: usize,
+        (want, spread): (usize, usize),
         before: Option<TurnRow>,
-        found: Vec<Waiting>,
     ) -> Self {
-        let by_name = found.iter().enumerate().map(|(at, it)| (it.partition.clone(), at)).collect();
-        let turn = |found: Waiting| {
-            let room = found.room(queue, now);
-            Turn { found, room, asked: 0, taken: 0 }
-        };
-        let turns = found.into_iter().take(want).map(turn).collect();
-        let queue = queue.clone();
-        Self { queue, now, want, before, turns, by_name, asked: 0, spread: SPREAD, done: false }
+        Self {
+            queue: queue.clone(),
+            now,
+            want,
+            before,
+            turns: Vec::new(),
+            by_name: BTreeMap::new(),
+            asked: 0,
+            offered: 0,
+            helping: want.div_ceil(spread).max(1),
+            stage: Stage::Helpings,
+        }
     }
 
     /// How many jobs are still wanted.
@@ -115,19 +136,56 @@ impl Turns {
         self.want.saturating_sub(self.turns.iter().map(|turn| turn.taken).sum())
     }
 
+    /// How many more partitions that have a due job and room it takes before the next are asked, if each
+    /// has enough; 0: no more.
+    pub fn lacks(&self) -> usize {
+        match self.stage {
+            Stage::Helpings => self.left().saturating_sub(self.offered).div_ceil(self.helping),
+            _ => 0,
+        }
+    }
+
+    /// Takes in the next partition of the ring that has a due job and room.
+    pub fn find(&mut self, found: Waiting) {
+        let room = found.room(&self.queue, self.now);
+        self.offered += self.helping.min(room);
+        self.by_name.insert(found.partition.clone(), self.turns.len());
+        self.turns.push(Turn { found, room, asked: 0, taken: 0 });
+    }
+
+    /// Takes note that the ring has no more of them.
+    pub fn found_all(&mut self) {
+        if self.stage == Stage::Helpings {
+            self.stage = Stage::Last;
+        }
+    }
+
+    /// How many partitions were found so far.
+    pub fn found(&self) -> usize {
+        self.turns.len()
+    }
+
     /// What to ask next, in order: each for no more than its limit, all for no more than what is
     /// left. First a fair share of each in turn, then what they have beyond it; nothing in the end.
     pub fn asks(&mut self) -> Vec<Ask> {
         let left = self.left();
-        if left == 0 || self.done {
+        if left == 0 || self.stage == Stage::Done {
             return Vec::new();
         }
-        let asks =
-            if self.turns.len() <= self.spread { self.shares(left) } else { self.helpings(left) };
+        let few = self.stage == Stage::Last && self.asked == 0 && self.offered < left;
+        let asks = match self.stage {
+            Stage::Helpings => return self.helpings(left),
+            Stage::Last if few => self.shares(left),
+            Stage::Last => self.helpings(left),
+            _ => Vec::new(),
+        };
+        if few {
+            self.stage = Stage::Beyond;
+        }
         if !asks.is_empty() {
             return asks;
         }
-        self.done = true;
+        self.stage = Stage::Done;
         let mut asks = Vec::new();
         for turn in self.turns.iter_mut() {
             // Who gave less than it was asked for has no more.
@@ -139,11 +197,11 @@ impl Turns {
 
     /// Of few: equal shares, and what is left over from the front.
     fn shares(&mut self, left: usize) -> Vec<Ask> {
-        if self.asked > 0 || self.turns.is_empty() {
+        let all = self.turns.len();
+        let (Some(share), Some(more)) = (left.checked_div(all), left.checked_rem(all)) else {
             return Vec::new();
-        }
-        let (share, more) = (left / self.turns.len(), left % self.turns.len());
-        self.asked = if more > 0 { more } else { self.turns.len() };
+        };
+        self.asked = if more > 0 { more } else { all };
         let asks = self.turns.iter_mut().enumerate().filter_map(|(at, turn)| {
             let limit = (share + usize::from(at < more)).min(turn.room);
             turn.ask(limit)
@@ -151,17 +209,18 @@ impl Turns {
         asks.collect()
     }
 
-    /// Of many: one helping each, so large that not too many are asked, until that may be enough.
+    /// Of many: one helping each, until that may be enough.
     fn helpings(&mut self, left: usize) -> Vec<Ask> {
-        let helping = self.want.div_ceil(self.spread);
         let (mut asks, mut sum) = (Vec::new(), 0);
         for turn in self.turns.iter_mut().skip(self.asked) {
             if sum == left {
                 break;
             }
-            let limit = helping.min(turn.room).min(left - sum);
+            let offered = self.helping.min(turn.room);
+            let limit = offered.min(left - sum);
             asks.extend(turn.ask(limit));
             sum += limit;
+            self.offered -= offered;
             self.asked += 1;
         }
         asks
@@ -224,8 +283,41 @@ pub enum Stretch {
     },
 }
 
+/// The way around a queue's partitions that a claim has not gone yet.
+#[derive(Debug)]
+pub struct Ring {
+    ahead: VecDeque<Stretch>,
+    step: usize,
+}
+
+/// The most partitions that an engine reads beyond those it lacks.
+const STEP_MAX: usize = 1_024;
+
+impl Ring {
+    /// The whole way, from the partition whose turn it is on.
+    pub fn new(before: Option<&TurnRow>) -> Self {
+        Self { ahead: stretches(before).into(), step: 0 }
+    }
+
+    /// The next part of the way, and how many partitions to read of it at most: what is lacking, and twice
+    /// as many as before where that was not enough. `None`: it has come around.
+    pub fn next(&mut self, lacks: usize) -> Option<(Stretch, usize)> {
+        let stretch = self.ahead.pop_front()?;
+        let limit = lacks.max(self.step);
+        if matches!(stretch, Stretch::Named { .. }) {
+            self.step = limit.saturating_mul(2).min(STEP_MAX);
+        }
+        Some((stretch, limit))
+    }
+
+    /// Gives back what was not read of a part.
+    pub fn put_back(&mut self, after: PartitionName, up_to: Option<PartitionName>) {
+        self.ahead.push_front(Stretch::Named { after: Some(after), up_to });
+    }
+}
+
 /// The whole ring, from the one whose turn it is on.
-pub fn stretches(before: Option<&TurnRow>) -> Vec<Stretch> {
+fn stretches(before: Option<&TurnRow>) -> Vec<Stretch> {
     let all = Stretch::Named { after: None, up_to: None };
     match before.map(|before| before.partition.clone()) {
         None => vec![Stretch::Without, all],

@@ -30,11 +30,16 @@ impl Ring {
             .map(|(partition, _)| Waiting { partition: partition.clone(), leased: 0, starts: None })
             .collect();
         let found = in_turn(found, self.before.as_ref(), |it| it.partition.as_ref());
-        let found = found.into_iter().take(want).collect();
-        let mut turns = Turns::new(now, queue, want, self.before.take(), found);
-        turns.spread = self.spread;
+        let mut ring = found.into_iter();
+        let mut turns = Turns::spread(now, queue, (want, self.spread), self.before.take());
         let mut given = BTreeMap::new();
         loop {
+            while turns.lacks() > 0 {
+                match ring.next() {
+                    Some(next) => turns.find(next),
+                    None => turns.found_all(),
+                }
+            }
             let asks = turns.asks();
             if asks.is_empty() {
                 break;
@@ -139,4 +144,24 @@ fn room_is_the_smaller_of_leases_and_starts() {
     assert_eq!([room(0), room(2), room(4), room(5), room(9)], [3, 3, 1, 0, 0]);
     let plain = Waiting { partition: None, leased: 0, starts: None };
     assert_eq!(plain.room(&queue, Timestamp::MIN), usize::MAX);
+}
+
+/// No more is read than is lacking, and twice as many after each step in vain.
+///
+/// Proves: QUE-8
+#[test]
+fn steps_around_the_ring_grow() {
+    let before = TurnRow { queue: queue().name, turn: 1, partition: Some(name(5)) };
+    let mut ring = super::Ring::new(Some(&before));
+    let mut steps = Vec::new();
+    for lacks in [1, 1, 1, 7, 1] {
+        let Some((Stretch::Named { after, up_to }, limit)) = ring.next(lacks) else { break };
+        steps.push((after, limit));
+        ring.put_back(name(5 + steps.len()), up_to);
+    }
+    let after = |number| Some(name(number));
+    assert_eq!(steps, [(after(5), 1), (after(6), 2), (after(7), 4), (after(8), 8), (after(9), 16)]);
+    let rest: Vec<_> = std::iter::from_fn(|| Some(ring.next(1)?.0)).collect();
+    let named = |after, up_to| Stretch::Named { after, up_to };
+    assert_eq!(rest, [named(after(10), None), Stretch::Without, named(None, after(5))]);
 }
