@@ -471,26 +471,40 @@ begin
       select max(at) <> length(cast(new.payload as blob)) + 1 from walk
     ) then 0
     when not json_valid(new.payload) then 0
-    -- Escaped halves of a character beyond U+FFFF that have lost the other half.
-    when new.payload glob '*\u[dD][89a-fA-F]*' and (
-      instr(new.payload, '\\u') > 0
-      or new.payload glob '*\u[dD][89abAB]??[^\]*'
-      or new.payload glob '*\u[dD][89abAB]??\[^u]*'
-      or new.payload glob '*\u[dD][89abAB]??\u[^dD]*'
-      or new.payload glob '*\u[dD][89abAB]??\u[dD][^c-fC-F]*'
-      or '     ' || new.payload glob '*[^\]?????\u[dD][c-fC-F]*'
-      or '     ' || new.payload glob '*?[^u]????\u[dD][c-fC-F]*'
-      or '     ' || new.payload glob '*??[^dD]???\u[dD][c-fC-F]*'
-      or '     ' || new.payload glob '*???[^89abAB]??\u[dD][c-fC-F]*'
+    -- Escaped halves of a character beyond U+FFFF that have lost the other half. An escaped backslash begins no
+    -- escape.
+    when new.payload glob '*\u[dD][89a-fA-F]*' and exists (
+      select 1 from (select replace(new.payload, '\\', '--') as t)
+      where t glob '*\u[dD][89abAB]??[^\]*'
+        or t glob '*\u[dD][89abAB]??\[^u]*'
+        or t glob '*\u[dD][89abAB]??\u[^dD]*'
+        or t glob '*\u[dD][89abAB]??\u[dD][^c-fC-F]*'
+        or '     ' || t glob '*[^\]?????\u[dD][c-fC-F]*'
+        or '     ' || t glob '*?[^u]????\u[dD][c-fC-F]*'
+        or '     ' || t glob '*??[^dD]???\u[dD][c-fC-F]*'
+        or '     ' || t glob '*???[^89abAB]??\u[dD][c-fC-F]*'
     ) then 0
     when exists (
       select 1 from json_tree(new.payload) where typeof(key) = 'text'
       group by parent, key having count(*) > 1
     ) then 0
+    -- A path has a dot or a bracket for each level, and those of its names besides.
     when exists (
       select 1 from json_tree(new.payload)
       where length(fullkey) - length(replace(replace(fullkey, '.', ''), '[', ''))
         + (type in ('object', 'array')) > 128
+    ) and exists (
+      with recursive place as materialized (
+        select id, parent from json_tree(new.payload) where type in ('object', 'array')
+      ), levels(id, depth) as (
+        select id, 1 from place where parent is null
+        union all
+        select p.id, l.depth + 1
+        from levels l
+          cross join place p on p.parent = l.id
+        where l.depth <= 128
+      )
+      select 1 from levels where depth > 128
     ) then 0
     else 1
   end, 0);

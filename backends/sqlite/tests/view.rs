@@ -47,3 +47,40 @@ async fn replace_cannot_take_a_fence_back() {
     let again = store.enqueue_one(again.key(IdempotencyKey::new("two").unwrap())).await.unwrap();
     assert!(!again.is_new());
 }
+
+/// The view takes what the store takes: a name is no level, whatever stands in it, and an escaped backslash
+/// begins no escape.
+///
+/// Proves: TX-8, PAR-3
+#[tokio::test]
+async fn payloads_are_judged_as_the_store_judges_them() {
+    let place = Place::new("view-payloads");
+    let store = leasehold_sqlite::open(&place.url()).await.unwrap();
+    let conn = Connection::open(place.url()).unwrap();
+    store.prepare_connection(&conn).unwrap();
+    let nested = |name: &str, levels: usize| {
+        format!("{}1{}", format!(r#"{{"{name}":"#).repeat(levels), "}".repeat(levels))
+    };
+    let mut texts: Vec<String> = ["a", ".", "[", "a.b[0].c", r#"\".[\""#, "\u{e9}.[\u{1f600}"]
+        .iter()
+        .flat_map(|name| [1, 60, 64, 65, 127, 128, 129, 200].map(|levels| nested(name, levels)))
+        .collect();
+    texts.push(format!(r#"{{"{}":[[1]]}}"#, ".[".repeat(500)));
+    texts.push(format!(r#"[{}[[1]]{}]"#, "[".repeat(125), "]".repeat(125)));
+    texts.push(format!(r#"[{}[[1]]{}]"#, "[".repeat(126), "]".repeat(126)));
+    for before in ["", "a", r"\\", r"\\\\", r"\n", r"\ud83d", r"\ude00", r"\\\ud83d"] {
+        for rest in [r"ud800", r"\ud800", r"\ud83d\ude00", r"\\ud800", r"\\\ud83d\ude00", r"\ude00"]
+        {
+            texts.push(format!(r#"["{before}{rest}"]"#));
+            texts.push(format!(r#"{{"{before}{rest}":"\\"}}"#));
+        }
+    }
+    let (mut taken, mut refused) = (0, 0);
+    for text in texts {
+        let insert = "insert into leasehold_enqueue (kind, payload) values ('k', ?1)";
+        let answer = conn.execute(insert, [&text]);
+        assert_eq!(answer.is_ok(), Json::parse(text.clone()).is_ok(), "{text}: {answer:?}");
+        if answer.is_ok() { taken += 1 } else { refused += 1 }
+    }
+    assert!(taken > 60 && refused > 30, "{taken} taken, {refused} refused");
+}
