@@ -8,6 +8,8 @@
 mod aside;
 #[path = "server/book.rs"]
 mod book;
+#[path = "server/contents.rs"]
+mod contents;
 #[path = "server/crowd.rs"]
 mod crowd;
 #[path = "server/enqueue_sql.rs"]

@@ -1,5 +1,5 @@
-//! Owns the check that each statement finds its rows by an index and looks at no more of them than it
-//! was asked for, and of the same number, whatever the planner was told; and that a claim keeps its limit then.
+//! Owns the check that each statement finds its rows by an index, looks at no more of them than it was
+//! asked for, and gives the same ones, whatever the planner was told; and that a claim keeps its limit then.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use leasehold_postgres::tokio_postgres::{Client, SimpleQueryMessage};
 use serde_json::Value;
 
 use crate::book;
+use crate::contents;
 use crate::crowd::{GROWING, analyze, crowd, is_short, rows, within};
 use crate::place::{Place, fill};
 use crate::statements::{ITEMS, Said, Sort, statements};
@@ -76,9 +77,11 @@ pub(crate) async fn statements_visit_what_they_are_asked_for(place: Place) {
     let _store = place.store().await;
     let session = place.session().await;
     crowd(&session, &place.schema, rows()).await;
-    let statements = statements(&session, &place.schema).await;
+    let now = contents::now(&session).await;
+    let statements = statements(&session, &place.schema).await.into_iter();
+    let statements: Vec<Said> = statements.map(|said| contents::pinned(said, &now)).collect();
     let (mut problems, mut book) = (Vec::new(), Vec::new());
-    let mut rows_of = BTreeMap::new();
+    let (mut rows_of, mut contents_of) = (BTreeMap::new(), BTreeMap::new());
     for analyzed in [false, true] {
         if analyzed {
             analyze(&session, &place.schema).await;
@@ -107,6 +110,11 @@ pub(crate) async fn statements_visit_what_they_are_asked_for(place: Place) {
                     let why = format!("{rows} rows, and {first} under another plan");
                     problems.push(format!("{} [{told}] analyzed {analyzed}: {why}", said.name));
                 }
+                let found = contents::contents(&session, said).await;
+                if let Some(why) = contents::difference(contents_of.get(&said.name), &found) {
+                    problems.push(format!("{} [{told}] analyzed {analyzed}: {why}", said.name));
+                }
+                contents_of.entry(said.name.clone()).or_insert(found);
                 if plain {
                     book.push((said.name.clone(), plan));
                 }
