@@ -5,7 +5,6 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use leasehold_conformance::evidence::Evidence;
 use leasehold_conformance::report::coverage::{Coverage, counting};
@@ -13,7 +12,7 @@ use leasehold_conformance::{
     Harness, harness, ignored, interleave, memory, race, scenarios, script, start, trials,
 };
 use leasehold_core::lab::LabStore;
-use leasehold_postgres::PostgresStore;
+use leasehold_postgres::LabSchemas;
 use leasehold_sqlite::SqliteStore;
 use libtest_mimic::Trial;
 
@@ -28,16 +27,11 @@ fn sqlite() -> Arc<dyn Harness> {
 fn postgres() -> Option<Arc<dyn Harness>> {
     let url = std::env::var("LEASEHOLD_TEST_POSTGRES_URL").ok()?;
     let join = if url.contains('?') { '&' } else { '?' };
-    let (url, made) = (format!("{url}{join}pool_size=4"), AtomicU64::new(0));
+    let schemas = LabSchemas::new(format!("{url}{join}pool_size=4"), "conformance");
+    let schemas = Arc::new(schemas);
     Some(harness("postgres", move || {
-        // The schemas of stores that are gone are used again.
-        let number = made.fetch_add(1, Ordering::Relaxed) % 500;
-        let schema = format!("conformance_{}_{number}", std::process::id());
-        let url = url.clone();
-        async move {
-            Ok(Arc::new(PostgresStore::lab(&url, &schema, Some(start())).await?)
-                as Arc<dyn LabStore>)
-        }
+        let schemas = Arc::clone(&schemas);
+        async move { Ok(Arc::new(schemas.store(start()).await?) as Arc<dyn LabStore>) }
     }))
 }
 
@@ -123,13 +117,13 @@ fn main() -> ExitCode {
         all.extend(part.trials(harness));
         parts.push(part);
     };
-    for (harness, usual_interleavings) in harnesses.iter().zip([10_000, 1_000]) {
-        let interleavings = interleavings(usual_interleavings);
-        add(harness, Sizes { interleavings, races: races(20), scripts: usual });
+    for (harness, (interleaved, raced)) in harnesses.iter().zip([(10_000, 80), (1_000, 60)]) {
+        let (interleavings, races) = (interleavings(interleaved), races(raced));
+        add(harness, Sizes { interleavings, races, scripts: usual });
     }
     if let Some(postgres) = postgres() {
-        let (interleavings, scripts) = (interleavings(1_000), scripts(200));
-        add(&postgres, Sizes { interleavings, races: races(10), scripts });
+        let (interleavings, scripts) = (interleavings(1_000), scripts(1_000));
+        add(&postgres, Sizes { interleavings, races: races(30), scripts });
         let both = [memory(), postgres];
         all.extend(script::trials(&both, scripts, STEPS));
     } else {

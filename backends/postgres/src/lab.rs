@@ -44,14 +44,16 @@ impl PostgresStore {
     /// # Errors
     /// As [`crate::open`].
     pub async fn lab_end(url: &str, schema: &str) -> Result<()> {
-        let target = lab_target(url, schema)?;
-        let (client, mut messages) = target.connect().await?;
-        let removed = async {
-            let drop = format!("drop schema if exists {} cascade", target.schema.quoted());
-            client.batch_execute(&drop).await.map_err(engine)
-        };
+        let quoted = Schema::new(schema)?;
+        let drop = format!("drop schema if exists {} cascade", quoted.quoted());
+        Self::lab_alone(url, schema, &drop).await
+    }
+
+    /// Runs a text on a connection of its own.
+    pub(crate) async fn lab_alone(url: &str, schema: &str, text: &str) -> Result<()> {
+        let (client, mut messages) = lab_target(url, schema)?.connect().await?;
         tokio::select! {
-            done = removed => done,
+            done = client.batch_execute(text) => done.map_err(engine),
             () = async { while let Some(Ok(_)) = messages.next().await {} } => {
                 Err(corrupt("the connection ended"))
             }
@@ -76,10 +78,7 @@ impl PostgresStore {
         start: Option<Timestamp>,
         first_id: u64,
     ) -> Result<Self> {
-        let mut limits = Limits::default();
-        limits.id_skew_max = None;
-        let origin =
-            Origin { limits, ids: Ids::numbered_from(first_id), clock: start.map(ManualClock::at) };
+        let origin = Origin::lab(first_id, start);
         let store = Self::start(lab_target(url, schema)?, origin).await?;
         let mut client = store.reader().await?;
         let begun = client.transaction().await.map_err(engine)?;
@@ -211,6 +210,15 @@ async fn record(joined: &Joined<'_>, step: &RecordStep) -> RecordReply {
     }
 }
 
+impl Origin {
+    /// Of a store under test, whose own ids begin at a number.
+    pub(crate) fn lab(first_id: u64, start: Option<Timestamp>) -> Self {
+        let mut limits = Limits::default();
+        limits.id_skew_max = None;
+        Self { limits, ids: Ids::numbered_from(first_id), clock: start.map(ManualClock::at) }
+    }
+}
+
 #[async_trait]
 impl LabStore for PostgresStore {
     fn clock(&self) -> Option<ManualClock> {
@@ -221,6 +229,13 @@ impl LabStore for PostgresStore {
         let mut client = self.reader().await?;
         let begun = snapshot(&mut client).await?;
         dump(&self.db(&begun)).await
+    }
+
+    async fn anew(&self, start: Timestamp) -> Result<Option<Arc<dyn LabStore>>> {
+        if self.behind_pooler() {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(self.cleared(start).await?)))
     }
 
     async fn play(&self, script: Vec<Step>, ending: Ending) -> Result<Vec<Reply>> {

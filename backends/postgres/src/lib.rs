@@ -41,6 +41,8 @@ mod group;
 mod joined;
 #[cfg(feature = "lab")]
 mod lab;
+#[cfg(feature = "lab")]
+mod lab_again;
 mod letters;
 mod load;
 mod marks;
@@ -67,6 +69,8 @@ mod waits;
 mod write;
 
 pub use joined::Joined;
+#[cfg(feature = "lab")]
+pub use lab_again::LabSchemas;
 pub use store::PostgresStore;
 pub use tokio_postgres;
 

@@ -46,8 +46,8 @@ pub(crate) enum Lane {
     Beats,
 }
 
-/// The connections of one store.
-#[derive(Debug)]
+/// The connections of one store; clones share them.
+#[derive(Clone, Debug)]
 pub(crate) struct Pools {
     shared: Pool,
     holders: Pool,

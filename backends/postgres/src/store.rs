@@ -44,7 +44,7 @@ struct Inner {
     pools: Pools,
     marks: Marks,
     line: Line,
-    wakes: Wakes,
+    wakes: Arc<Wakes>,
 }
 
 /// Where the time and the ids of a store come from.
@@ -104,6 +104,15 @@ impl PostgresStore {
         let pools = Pools::of(&target)?;
         migrate::migrate(&target, &pools).await?;
         let (wakes, hints) = Wakes::start(target.clone());
+        Ok(Self::of(origin, target, pools, (Arc::new(wakes), hints)))
+    }
+
+    fn of(
+        origin: Origin,
+        target: Target,
+        pools: Pools,
+        (wakes, hints): (Arc<Wakes>, Hints),
+    ) -> Self {
         let shared = Shared {
             limits: origin.limits,
             ids: origin.ids,
@@ -113,14 +122,16 @@ impl PostgresStore {
             clock: origin.clock,
             lifecycles: Mutex::new(None),
         };
-        Ok(Self(Arc::new(Inner {
-            shared,
-            target,
-            pools,
-            marks: Marks::default(),
-            line: Line::new(),
-            wakes,
-        })))
+        let (marks, line) = (Marks::default(), Line::new());
+        Self(Arc::new(Inner { shared, target, pools, marks, line, wakes }))
+    }
+
+    /// One more store on the connections of this one, with a time and ids of its own.
+    #[cfg(feature = "lab")]
+    pub(crate) fn beside(&self, origin: Origin) -> Self {
+        let Inner { shared, target, pools, wakes, .. } = &*self.0;
+        let wakes = (Arc::clone(wakes), shared.hints.clone());
+        Self::of(origin, target.clone(), pools.clone(), wakes)
     }
 
     /// Joins a transaction of the caller's own; the verbs commit or roll back with it.

@@ -8,6 +8,8 @@
 mod aside;
 #[path = "server/book.rs"]
 mod book;
+#[path = "server/cleared.rs"]
+mod cleared;
 #[path = "server/contents.rs"]
 mod contents;
 #[path = "server/crowd.rs"]
@@ -65,6 +67,7 @@ const STORIES: &[(&str, Story)] = &stories![
     aside::unreadable_events_end_and_hold_up_no_other,
     aside::unreadable_jobs_rest_and_hold_up_no_other,
     aside::what_cannot_be_put_to_rest_is_told,
+    cleared::a_schema_is_used_again_as_if_it_were_new,
     enqueue_sql::equal_the_stores_own_enqueue,
     enqueue_sql::race_of_one_key_is_one_job,
     events::late_commits_are_delivered,

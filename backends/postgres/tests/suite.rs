@@ -1,23 +1,17 @@
 //! Owns the run of the conformance scenarios on this engine: as it is, and as behind a pooler.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use leasehold_conformance::{Harness, harness, start};
 use leasehold_core::lab::LabStore;
-use leasehold_postgres::PostgresStore;
+use leasehold_postgres::LabSchemas;
 use libtest_mimic::Arguments;
 
 fn schemas(name: &'static str, url: String) -> Arc<dyn Harness> {
-    let made = AtomicU64::new(0);
+    let schemas = Arc::new(LabSchemas::new(url, format!("suite_{}", name.replace('-', "_"))));
     harness(name, move || {
-        let number = made.fetch_add(1, Ordering::Relaxed);
-        let schema = format!("suite_{}_{}_{number}", name.replace('-', "_"), std::process::id());
-        let url = url.clone();
-        async move {
-            Ok(Arc::new(PostgresStore::lab(&url, &schema, Some(start())).await?)
-                as Arc<dyn LabStore>)
-        }
+        let schemas = Arc::clone(&schemas);
+        async move { Ok(Arc::new(schemas.store(start()).await?) as Arc<dyn LabStore>) }
     })
 }
 

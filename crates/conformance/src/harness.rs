@@ -18,6 +18,19 @@ pub trait Harness: Send + Sync + 'static {
     /// # Errors
     /// What the engine says.
     async fn store(&self) -> Result<Arc<dyn LabStore>>;
+
+    /// The same, made of one that nobody uses any more where that is cheaper.
+    ///
+    /// # Errors
+    /// What the engine says.
+    async fn anew(&self, last: Option<Arc<dyn LabStore>>) -> Result<Arc<dyn LabStore>> {
+        if let Some(last) = last
+            && let Some(store) = last.anew(start()).await?
+        {
+            return Ok(store);
+        }
+        self.store().await
+    }
 }
 
 /// A harness by a name and what opens a fresh, empty store.

@@ -267,6 +267,15 @@ pub trait LabStore: Store + Records {
     /// Every row of every table.
     async fn dump(&self) -> Result<Dump>;
 
+    /// An empty store in place of this one, which nobody uses any more, its clock at `start`; `None` where a fresh
+    /// one is as cheap.
+    ///
+    /// # Errors
+    /// Engine errors.
+    async fn anew(&self, _start: Timestamp) -> Result<Option<Arc<dyn LabStore>>> {
+        Ok(None)
+    }
+
     /// Plays a script inside one transaction of a caller, on a connection of the caller's own.
     /// Steps go on after a failed one. Sends no wake-up.
     ///

@@ -114,17 +114,17 @@ fn trials(engine: &Engine, traces: u64) -> impl Iterator<Item = Trial> {
 }
 
 fn main() -> ExitCode {
-    let wanted = std::env::var("LEASEHOLD_TRACES").ok().and_then(|n| n.parse().ok());
+    let wanted: Option<u64> = std::env::var("LEASEHOLD_TRACES").ok().and_then(|n| n.parse().ok());
     let server = std::env::var("LEASEHOLD_TEST_POSTGRES_URL").ok();
     let engines = [Engine::Memory, Engine::Sqlite, Engine::Postgres(server)];
-    let numbers = [1_000, 1_000, 200].map(|usual| wanted.unwrap_or(usual));
-    let here = engines.iter().zip(numbers).filter(|(it, _)| !matches!(it, Engine::Postgres(None)));
-    let evidence = here.map(|(engine, traces)| {
+    let traces = wanted.unwrap_or(1_000);
+    let here = engines.iter().filter(|it| !matches!(it, Engine::Postgres(None)));
+    let evidence = here.map(|engine| {
         let line = Evidence::of("model, traces replayed", engine.name());
         line.count("traces", traces).count("traces in a store's lifetime", EACH).seeds(0..traces)
     });
     let evidence: Vec<Evidence> = evidence.collect();
-    let all = engines.iter().zip(numbers).flat_map(|(engine, number)| trials(engine, number));
+    let all = engines.iter().flat_map(|engine| trials(engine, traces));
     let mut all: Vec<Trial> = all.collect();
     all.extend(Mutant::ALL.into_iter().filter(|mutant| is_of_the_store(*mutant)).map(|mutant| {
         let name = format!("memory::the_model_with_{mutant:?}_parts_from_the_store");

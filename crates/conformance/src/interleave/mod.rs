@@ -25,7 +25,7 @@ const WORKERS: usize = 3;
 /// How many interleavings share a trial.
 const EACH: u64 = 250;
 /// How many interleavings share a store, each in a queue of its own.
-const SHARE: usize = 10;
+const SHARE: usize = 3;
 
 /// What went wrong, with the steps that led there.
 type Judged<T = ()> = std::result::Result<T, String>;
@@ -40,11 +40,7 @@ pub fn trials(harness: &Arc<dyn Harness>, runs: u64) -> Vec<Trial> {
         let name = format!("{}::interleavings_{from}_to_{to}_hold", harness.name());
         Trial::test(name, move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            for from in (from..to).step_by(SHARE) {
-                let seeds = from..(from + SHARE as u64).min(to);
-                runtime.block_on(play(&*harness, seeds)).map_err(Failed::from)?;
-            }
-            Ok(())
+            runtime.block_on(play(&*harness, from..to)).map_err(Failed::from)
         })
     };
     let kept = crate::kept::seeds("interleavings").map(|seed| {
@@ -58,17 +54,21 @@ pub fn trials(harness: &Arc<dyn Harness>, runs: u64) -> Vec<Trial> {
     (0..runs).step_by(EACH as usize).map(trial).chain(kept).collect()
 }
 
-/// Plays the interleavings of some seeds on one fresh store, each in a queue of its own.
+/// Plays the interleavings of some seeds on fresh stores, a few on each in queues of their own.
 ///
 /// # Errors
 /// Where the store parts from the model, with the steps before.
 pub async fn play(harness: &dyn Harness, seeds: Range<u64>) -> Judged {
-    let store = harness.store().await.map_err(|error| error.to_string())?;
-    let clock = store.clock().ok_or("the clock is not manual")?;
-    for seed in seeds {
+    let mut last = None;
+    for (number, seed) in seeds.enumerate() {
+        let store = match last.take() {
+            Some(store) if number % SHARE > 0 => store,
+            last => harness.anew(last).await.map_err(|error| error.to_string())?,
+        };
+        let clock = store.clock().ok_or("the clock is not manual")?;
         let mut play = Play {
             store: Arc::clone(&store),
-            clock: clock.clone(),
+            clock,
             draw: Draw::seeded(seed),
             queue: queue(&format!("interleaving-{seed}")),
             model: Model::default(),
@@ -78,6 +78,7 @@ pub async fn play(harness: &dyn Harness, seeds: Range<u64>) -> Judged {
         };
         let judged = play.all().await;
         judged.map_err(|why| format!("seed {seed}: {why}\n{}", play.log.join("\n")))?;
+        last = Some(store);
     }
     Ok(())
 }

@@ -177,6 +177,11 @@ impl LabStore for Counted {
         self.inner.dump().await
     }
 
+    async fn anew(&self, start: Timestamp) -> Result<Option<Arc<dyn LabStore>>> {
+        let Some(inner) = self.inner.anew(start).await? else { return Ok(None) };
+        Ok(Some(Arc::new(Self { inner, coverage: Arc::clone(&self.coverage) })))
+    }
+
     async fn play(&self, script: Vec<Step>, ending: Ending) -> Result<Vec<Reply>> {
         self.inner.play(script, ending).await
     }

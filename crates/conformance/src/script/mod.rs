@@ -53,11 +53,7 @@ pub async fn compare(
     seed: u64,
     steps: usize,
 ) -> std::result::Result<(), String> {
-    let mut draw = Draw::seeded(seed);
-    let script: Vec<u64> = (0..steps).map(|_| draw.seed()).collect();
-    let Err(first) = play(harnesses, &script).await else { return Ok(()) };
-    let (script, found) = shrink(harnesses, script, first).await;
-    Err(format!("seed {seed}, {} of {steps} steps:\n{found}", script.len()))
+    Ground::new(harnesses).compare(seed, steps).await
 }
 
 /// One trial per hundred scripts, named by their seeds, and one for each seed that is kept.
@@ -71,10 +67,13 @@ pub fn trials(harnesses: &[Arc<dyn Harness>], scripts: u64, steps: usize) -> Vec
         let name = format!("{}::scripts_{from}_to_{to}_agree", names.join("_and_"));
         Trial::test(name, move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            for seed in from..to {
-                runtime.block_on(compare(&harnesses, seed, steps)).map_err(Failed::from)?;
-            }
-            Ok(())
+            runtime.block_on(async {
+                let mut ground = Ground::new(&harnesses);
+                for seed in from..to {
+                    ground.compare(seed, steps).await.map_err(Failed::from)?;
+                }
+                Ok(())
+            })
         })
     };
     let kept = crate::kept::seeds("scripts").map(|seed| {
@@ -88,58 +87,83 @@ pub fn trials(harnesses: &[Arc<dyn Harness>], scripts: u64, steps: usize) -> Vec
     (0..scripts).step_by(100).map(trial).chain(kept).collect()
 }
 
-/// Drops steps, many at once and then one by one, as long as the stores still part.
-async fn shrink(
-    harnesses: &[Arc<dyn Harness>],
-    mut script: Vec<u64>,
-    mut found: Difference,
-) -> (Vec<u64>, Difference) {
-    let mut tries = 0;
-    script.truncate(found.steps.len());
-    let mut size = script.len() / 2;
-    while size > 0 {
-        let mut at = 0;
-        while at < script.len() && tries < SHRINK_MAX {
-            let mut shorter = script.clone();
-            shorter.drain(at..(at + size).min(script.len()));
-            tries += 1;
-            match play(harnesses, &shorter).await {
-                Err(again) => (script, found) = (shorter, again),
-                Ok(()) => at += size,
-            }
-        }
-        size /= 2;
-    }
-    (script, found)
+/// The harnesses, and the stores that were played on last.
+struct Ground<'a> {
+    harnesses: &'a [Arc<dyn Harness>],
+    last: Vec<Arc<dyn LabStore>>,
 }
 
-async fn play(
-    harnesses: &[Arc<dyn Harness>],
-    script: &[u64],
-) -> std::result::Result<(), Difference> {
-    let mut stores: Vec<(&'static str, Arc<dyn LabStore>)> = Vec::new();
-    for harness in harnesses {
-        let opened = harness.store().await;
-        let store = opened.unwrap_or_else(|error| panic!("{}: {error}", harness.name()));
-        stores.push((harness.name(), store));
+impl<'a> Ground<'a> {
+    fn new(harnesses: &'a [Arc<dyn Harness>]) -> Self {
+        Self { harnesses, last: Vec::new() }
     }
-    let mut table = Table::default();
-    let mut steps = Vec::new();
-    for (at, seed) in script.iter().enumerate() {
-        let request = Request::draw(&mut Draw::seeded(*seed), &table);
-        steps.push(format!("{request:?}"));
-        let mut said = Vec::new();
-        for (name, store) in &stores {
-            said.push((*name, request.play(&**store, &mut table).await));
-            table.take_turn();
-        }
-        table.end_turns();
-        part(&steps, said)?;
-        if at % DUMP_EVERY == DUMP_EVERY - 1 || at + 1 == script.len() {
-            same_tables(&steps, &stores).await?;
-        }
+
+    async fn compare(&mut self, seed: u64, steps: usize) -> std::result::Result<(), String> {
+        let mut draw = Draw::seeded(seed);
+        let script: Vec<u64> = (0..steps).map(|_| draw.seed()).collect();
+        let Err(first) = self.play(&script).await else { return Ok(()) };
+        let (script, found) = self.shrink(script, first).await;
+        Err(format!("seed {seed}, {} of {steps} steps:\n{found}", script.len()))
     }
-    Ok(())
+
+    /// Drops steps, many at once and then one by one, as long as the stores still part.
+    async fn shrink(
+        &mut self,
+        mut script: Vec<u64>,
+        mut found: Difference,
+    ) -> (Vec<u64>, Difference) {
+        let mut tries = 0;
+        script.truncate(found.steps.len());
+        let mut size = script.len() / 2;
+        while size > 0 {
+            let mut at = 0;
+            while at < script.len() && tries < SHRINK_MAX {
+                let mut shorter = script.clone();
+                shorter.drain(at..(at + size).min(script.len()));
+                tries += 1;
+                match self.play(&shorter).await {
+                    Err(again) => (script, found) = (shorter, again),
+                    Ok(()) => at += size,
+                }
+            }
+            size /= 2;
+        }
+        (script, found)
+    }
+
+    /// Empty stores of each harness.
+    async fn stores(&mut self) -> Vec<(&'static str, Arc<dyn LabStore>)> {
+        let mut last = std::mem::take(&mut self.last).into_iter();
+        let mut stores = Vec::new();
+        for harness in self.harnesses {
+            let opened = harness.anew(last.next()).await;
+            let store = opened.unwrap_or_else(|error| panic!("{}: {error}", harness.name()));
+            self.last.push(Arc::clone(&store));
+            stores.push((harness.name(), store));
+        }
+        stores
+    }
+
+    async fn play(&mut self, script: &[u64]) -> std::result::Result<(), Difference> {
+        let stores = self.stores().await;
+        let mut table = Table::default();
+        let mut steps = Vec::new();
+        for (at, seed) in script.iter().enumerate() {
+            let request = Request::draw(&mut Draw::seeded(*seed), &table);
+            steps.push(format!("{request:?}"));
+            let mut said = Vec::new();
+            for (name, store) in &stores {
+                said.push((*name, request.play(&**store, &mut table).await));
+                table.take_turn();
+            }
+            table.end_turns();
+            part(&steps, said)?;
+            if at % DUMP_EVERY == DUMP_EVERY - 1 || at + 1 == script.len() {
+                same_tables(&steps, &stores).await?;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn part(
