@@ -72,8 +72,11 @@ impl fmt::Display for Fatal {
             Self::Configuration(problems) => {
                 write!(f, "the configuration is not used:\n{problems}")
             }
+            Self::Broken(1) => f.write_str("verify: 1 rule is broken"),
             Self::Broken(breaches) => write!(f, "verify: {breaches} rules are broken"),
+            Self::Refused(1) => f.write_str("dead replay: 1 letter was refused"),
             Self::Refused(letters) => write!(f, "dead replay: {letters} letters were refused"),
+            Self::GivenUp(1) => f.write_str("1 job was given up: leasehold dead list"),
             Self::GivenUp(jobs) => write!(f, "{jobs} jobs were given up: leasehold dead list"),
             Self::Store(error) => error.fmt(f),
             Self::Suite(why) => f.write_str(why),

@@ -2,6 +2,8 @@
 //! Engines that the environment does not name are ignored, and are a failure when
 //! `LEASEHOLD_REQUIRE_ENGINES` is set.
 
+#[path = "operator/acts.rs"]
+mod acts;
 #[path = "operator/answers.rs"]
 mod answers;
 #[path = "operator/damage.rs"]
@@ -34,12 +36,13 @@ const PLAYS: &[(&str, Play)] = &[
     ("status_counts_what_is_where", status_counts_what_is_where),
     ("jobs_are_listed_shown_and_called_off", jobs_are_listed_shown_and_called_off),
     ("why_names_every_reason", why_names_every_reason),
-    ("queues_are_paused_and_limited", queues_are_paused_and_limited),
+    ("queues_are_paused_and_limited", acts::queues_are_paused_and_limited),
     (
         "dead_letters_events_and_the_audit_log_are_shown",
         dead_letters_events_and_the_audit_log_are_shown,
     ),
-    ("dead_letters_are_replayed_and_closed", dead_letters_are_replayed_and_closed),
+    ("dead_letters_are_replayed_and_closed", acts::dead_letters_are_replayed_and_closed),
+    ("dead_letters_are_listed_by_class", acts::dead_letters_are_listed_by_class),
     ("what_is_not_there_has_its_exit_code", what_is_not_there_has_its_exit_code),
     ("a_copy_comes_back_with_a_raised_epoch", a_copy_comes_back_with_a_raised_epoch),
     ("the_epoch_is_raised_and_the_clock_set", keeping::the_epoch_is_raised_and_the_clock_set),
@@ -222,30 +225,6 @@ fn why_names_every_reason(desk: &Desk) -> Result<(), Failed> {
     says(later, "it is over: cancelled since")
 }
 
-fn queues_are_paused_and_limited(desk: &Desk) -> Result<(), Failed> {
-    desk.json(&["queues", "pause", "mail", "--create"])?;
-    desk.json(&["queues", "limit", "mail", "--leases", "7", "--partition", "2"])?;
-    desk.json(&["queues", "lease", "mail", "90"])?;
-    desk.json(&["queues", "limit", "--leases", "9"])?;
-    let listed = desk.json(&["queues", "list"])?;
-    let row = at(&listed, "/rows/0").clone();
-    for (name, wanted) in [
-        ("paused", Value::from(true)),
-        ("limit", 7.into()),
-        ("lease_seconds", 90.0.into()),
-        ("partition_limit", 2.into()),
-    ] {
-        same(name, at(&row, &format!("/{name}")), wanted)?;
-    }
-    same("store", at(&desk.json(&["status"])?, "/store/limit"), 9)?;
-    desk.json(&["queues", "resume", "mail"])?;
-    desk.json(&["queues", "limit", "mail", "--leases", "none"])?;
-    let listed = desk.json(&["queues", "list"])?;
-    same("paused", at(&listed, "/rows/0/paused"), false)?;
-    same("limit", at(&listed, "/rows/0/limit"), Value::Null)?;
-    same("kept", at(&listed, "/rows/0/partition_limit"), 2)
-}
-
 fn dead_letters_events_and_the_audit_log_are_shown(desk: &Desk) -> Result<(), Failed> {
     let id = desk.enqueue(job("d")?)?.to_string();
     desk.kill_one("d")?;
@@ -269,41 +248,6 @@ fn dead_letters_events_and_the_audit_log_are_shown(desk: &Desk) -> Result<(), Fa
     same("target", at(&audit, "/rows/0/target"), "at it")
 }
 
-/// Proves: DL-3, DL-5
-fn dead_letters_are_replayed_and_closed(desk: &Desk) -> Result<(), Failed> {
-    let ids = [desk.enqueue(job("d")?)?.to_string(), desk.enqueue(job("d")?)?.to_string()];
-    desk.kill_one("d")?;
-    desk.kill_one("d")?;
-    let out = desk.run(&["dead", "replay", "--queue", "d", "--note", "mended"])?;
-    same("without the word", &Value::from(out.status.code()), 2)?;
-    let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    same(&said, &Value::from(said.contains("replay job")), false)?;
-    let plan = ["dead", "replay", "--queue", "d", "--note", "mended", "--safe-to-repeat"];
-    let planned = desk.json(&[&plan[..], &["--dry-run"]].concat())?;
-    same("planned", &Value::from(rows(&planned, "")?.len()), 2)?;
-    same("would", at(&planned, "/rows/0/outcome"), "would be replayed")?;
-    same(
-        "still dead",
-        &Value::from(rows(&desk.json(&["dead", "list", "--state", "open"])?, "")?.len()),
-        2,
-    )?;
-    let done = desk.json(&["dead", "resolve", &ids[1], "--note", "done by hand"])?;
-    same("resolved", at(&done, "/outcome"), "done")?;
-    let replayed = desk.json(&plan)?;
-    same("replayed", at(&replayed, "/rows/0/outcome"), "replayed")?;
-    same("one", &Value::from(rows(&replayed, "")?.len()), 1)?;
-    same("waits", at(&desk.json(&["jobs", "show", &ids[0]])?, "/job/state"), "waiting")?;
-    let shown = desk.json(&["dead", "show", &ids[0]])?;
-    same("letter", at(&shown, "/letters/0/state"), "replaying")?;
-    same("by", at(&shown, "/letters/0/changed_by"), "tester")?;
-    let shown = desk.json(&["dead", "show", &ids[1]])?;
-    same("closed", at(&shown, "/letters/0/state"), "resolved")?;
-    let third = desk.enqueue(job("d")?)?.to_string();
-    desk.wait(desk.store.control(Control::Pause(QueueName::new("d")?)))?;
-    let asleep = desk.json(&["jobs", "wake", &third])?;
-    same("woken", at(&asleep, "/outcome"), "it was so already")
-}
-
 fn what_is_not_there_has_its_exit_code(desk: &Desk) -> Result<(), Failed> {
     let nobody = JobId::new().to_string();
     let waiting = desk.enqueue(job("q")?)?.to_string();
@@ -321,6 +265,19 @@ fn what_is_not_there_has_its_exit_code(desk: &Desk) -> Result<(), Failed> {
         (&["dead", "list", "--state", "odd"], 2, "odd"),
         (&["jobs", "list", "--limit", "0"], 2, "1 to 1,000"),
         (&["audit", "--limit", "1001"], 2, "1 to 1,000"),
+        (&["jobs", "list", "--state", "odd"], 2, "waiting, leased, succeeded, failed"),
+        (&["outbox", "list", "--state", "odd"], 2, "waiting, leased, delivered, dead_letter"),
+        (&["dead", "list", "--state", "odd"], 2, "open, replaying, superseded"),
+        (&["dead", "list", "--class", "odd"], 2, "network, rate_limit"),
+        (&["dead", "replay", "--job", &nobody, "--note", "n", "--safe-to-repeat"], 4, &nobody),
+        (
+            &["dead", "replay", "--job", &waiting, "--note", "n", "--safe-to-repeat"],
+            4,
+            "it is waiting, there is no dead letter",
+        ),
+        (&["queues", "limit", "q", "--leases", "0"], 2, "`queues pause` stops a queue"),
+        (&["queues", "limit", "q", "--partition", "0"], 2, "`queues pause` stops a queue"),
+        (&["queues", "limit", "--leases", "few"], 2, "a number from 1 on, or none"),
         (&["queues", "limit", "q"], 2, "nothing to set"),
         (&["queues", "pause", "mial"], 4, "queue mial: not found: there is no such queue"),
         (&["queues", "resume", "mial"], 4, "no such queue"),

@@ -6,21 +6,24 @@ use clap::{Args, Subcommand};
 use leasehold::{
     Actor, Control, DeadLetterView, Error, ErrorKind, Found, JobId, JobKind, LetterAct,
     LetterFilter, LetterState, Paging, Query, QueueName, ReplayBatch, ReplayOutcome, ReplayReport,
-    ReplayedRow, Result, Store,
+    ReplayedRow, Result, Store, StoreExt,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::PageOf;
 use super::answer::Answer;
-use super::jobs::{document, done, unreadable};
+use super::jobs::{document, done};
+use super::letters::{Shown, list, states};
 
 /// What is done with dead letters.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Lists dead letters, by job.
+    /// Lists the dead letters that are not closed, by job.
     List {
         #[command(flatten)]
         which: Which,
+        #[command(flatten)]
+        shown: Shown,
         #[command(flatten)]
         page: PageOf,
     },
@@ -74,8 +77,8 @@ pub struct Which {
     /// Only of this kind
     #[arg(long)]
     kind: Option<JobKind>,
-    /// Only at this state: open, replaying, superseded, resolved or escalated
-    #[arg(long, value_parser = LetterState::parse)]
+    /// Only at this state
+    #[arg(long, value_parser = states())]
     state: Option<LetterState>,
     /// Only of this failure, such as NETWORK_TIMEOUT
     #[arg(long, value_name = "ID")]
@@ -102,17 +105,6 @@ pub struct Noted {
     note: String,
 }
 
-const COLUMNS: &[&str] = &[
-    "job",
-    "version",
-    "queue",
-    "kind",
-    "stage",
-    "error_class",
-    "attempts",
-    "last_failure_at",
-    "state",
-];
 const REPORT: &[&str] = &["job", "version", "outcome", "runs_as"];
 
 /// Does it; tells beside the answer how many letters were to be replayed and were refused.
@@ -122,11 +114,12 @@ pub(super) async fn act(
     actor: Actor,
 ) -> Result<(Answer, usize)> {
     let (act, Noted { job, note }) = match action {
-        Action::List { which, page } => {
-            return Ok((list(store, which.filter(), page.paging()).await?, 0));
+        Action::List { which, shown, page } => {
+            return Ok((list(store, which.filter(), &shown, page.paging()).await?, 0));
         }
         Action::Show { job } => return Ok((show(store, job).await?, 0)),
         Action::Replay { which, note, safe_to_repeat, from_start, dry_run } => {
+            let job = which.job;
             let mut batch = ReplayBatch::new(which.filter(), actor).note(note);
             batch = if safe_to_repeat { batch.safe_to_repeat() } else { batch };
             batch = if from_start { batch.from_start() } else { batch };
@@ -134,8 +127,9 @@ pub(super) async fn act(
             let report = batch.all(&**store).await?;
             let is_refused = |row: &&ReplayedRow| matches!(row.outcome, ReplayOutcome::Refused(_));
             let refused = report.rows.iter().filter(is_refused).count();
-            return match report.stopped.clone() {
-                Some(error) if report.rows.is_empty() => Err(error),
+            return match (report.stopped.clone(), job) {
+                (Some(error), _) if report.rows.is_empty() => Err(error),
+                (None, Some(job)) if report.rows.is_empty() => Ok((none_of(store, job).await?, 0)),
                 _ => Ok((told(report), refused)),
             };
         }
@@ -146,19 +140,37 @@ pub(super) async fn act(
     Ok((done(store.control(Control::NoteLetter { act, job, actor, note }).await?)?, 0))
 }
 
-/// Lists the dead letters of a filter.
-pub(super) async fn list(
-    store: &Arc<dyn Store>,
-    filter: LetterFilter,
-    paging: Paging,
-) -> Result<Answer> {
-    let found = store.find(Query::Letters(filter, paging)).await?;
-    let rows = found.items.iter().filter_map(|found| match found {
-        Found::DeadLetter(letter) => Some(row(letter)),
-        Found::Unreadable(row) => Some(unreadable(row, COLUMNS, 5)),
-        _ => None,
-    });
-    Ok(Answer::Rows { columns: COLUMNS, rows: rows.collect(), next: found.next })
+/// Says why no letter of one job waits to be replayed.
+///
+/// # Errors
+/// `NotFound` for a job that is not there, `IllegalTransition` for one without a dead letter; the store's.
+async fn none_of(store: &Arc<dyn Store>, job: JobId) -> Result<Answer> {
+    let filter = LetterFilter::new().job(job);
+    let found = store.find(Query::Letters(filter, Paging::first(1_000))).await?;
+    let Some(letter) = found.items.iter().rev().find_map(letter) else {
+        let refused = |kind, why: String| {
+            Err(Error::new(kind, "dead replay", why).about(format!("job {job}")))
+        };
+        return match store.job(job).await? {
+            None => refused(ErrorKind::NotFound, "there is no such job".to_owned()),
+            Some(job) => {
+                let why = format!("it is {}, there is no dead letter", job.state);
+                refused(ErrorKind::IllegalTransition, why)
+            }
+        };
+    };
+    let outcome = match letter.state {
+        LetterState::Replaying => "is being replayed already",
+        LetterState::Superseded => "has a newer letter in its place",
+        LetterState::Resolved if letter.replay_job.is_some() => "was replayed and is resolved",
+        LetterState::Resolved => "is resolved and stays closed",
+        // What waits for an operator was not among those that were asked for.
+        _ => return Ok(Answer::Rows { columns: REPORT, rows: Vec::new(), next: None }),
+    };
+    let runs_as = letter.replay_job.map(|job| job.to_string());
+    let version = letter.claim_version.get();
+    let row = vec![json!(job.to_string()), json!(version), json!(outcome), json!(runs_as)];
+    Ok(Answer::Rows { columns: REPORT, rows: vec![row], next: None })
 }
 
 fn told(report: ReplayReport) -> Answer {
@@ -199,20 +211,6 @@ async fn show(store: &Arc<dyn Store>, job: JobId) -> Result<Answer> {
         return Err(Error::new(ErrorKind::NotFound, "find", why).about(format!("job {job}")));
     }
     Ok(Answer::Several("letters", letters))
-}
-
-fn row(it: &DeadLetterView) -> Vec<Value> {
-    vec![
-        json!(it.job.to_string()),
-        json!(it.claim_version.get()),
-        json!(it.queue.as_str()),
-        json!(it.kind.as_str()),
-        json!(it.stage.as_str()),
-        json!(it.error_class),
-        json!(it.attempts),
-        json!(it.last_failure_at.to_string()),
-        json!(it.state.as_str()),
-    ]
 }
 
 fn facts(it: &DeadLetterView) -> Answer {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::Subcommand;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use leasehold::{
     Actor, Control, Controlled, Error, ErrorKind, Found, IdempotencyKey, JobFilter, JobId, JobKind,
     JobView, Json, Paging, PartitionName, Query, QueueName, Result, Scope, State, Store,
@@ -14,6 +15,11 @@ use super::PageOf;
 use super::answer::Answer;
 use super::why;
 
+/// Reads the state of a job.
+fn states() -> impl TypedValueParser<Value = State> {
+    PossibleValuesParser::new(State::ALL.map(State::as_str)).try_map(|name| State::parse(&name))
+}
+
 /// What is done with jobs.
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -22,8 +28,8 @@ pub enum Action {
         /// Only of this queue
         #[arg(long)]
         queue: Option<QueueName>,
-        /// Only in this state: waiting, leased, succeeded, failed, dead_letter or cancelled
-        #[arg(long, value_parser = State::parse)]
+        /// Only in this state
+        #[arg(long, value_parser = states())]
         state: Option<State>,
         /// Only of this kind
         #[arg(long)]

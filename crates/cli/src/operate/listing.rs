@@ -5,7 +5,8 @@ use std::sync::Arc;
 use leasehold::{Error, ErrorKind, JobFilter, LetterFilter, Result, State, Store};
 
 use super::answer::Answer;
-use super::{PageOf, dead, jobs};
+use super::letters::{self, Shown};
+use super::{PageOf, jobs};
 use crate::config::Config;
 
 /// The keys that name a list.
@@ -28,7 +29,7 @@ pub(super) async fn show(
         return jobs::list(store, filter, page.paging()).await;
     }
     if name == config.text(DEAD) {
-        return dead::list(store, LetterFilter::new(), page.paging()).await;
+        return letters::list(store, LetterFilter::new(), &Shown::ALL, page.paging()).await;
     }
     let known = [COMPLETED, DEAD].map(|key| format!("{} ({key})", config.text(key)));
     let why = format!("no list has this name; there are {}", known.join(" and "));

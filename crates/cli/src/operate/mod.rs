@@ -7,6 +7,7 @@ mod copies;
 mod dead;
 mod jobs;
 mod keys;
+mod letters;
 mod lift;
 mod listing;
 mod outbox;
@@ -193,8 +194,8 @@ pub async fn run(command: Command) -> Result<(), Fatal> {
             (place, jobs::act(&store, action, actor).await?)
         }
         Command::Queues(Acting { place, action }) => {
-            let store = place.open_for(action.looks()).await?;
-            (place, queues::act(&store, action).await?)
+            let (store, actor) = (place.open_for(action.looks()).await?, place.actor()?);
+            (place, queues::act(&store, action, actor).await?)
         }
         Command::Outbox(Acting { place, action }) => {
             let (store, actor) = (place.open_for(action.looks()).await?, place.actor()?);

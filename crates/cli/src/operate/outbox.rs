@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::Subcommand;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use leasehold::{
     Actor, Control, Error, ErrorKind, EventFilter, EventId, EventState, EventView, Found, Paging,
     Query, Result, Store, Topic,
@@ -13,6 +14,12 @@ use super::PageOf;
 use super::answer::Answer;
 use super::jobs::{document, done, unreadable};
 
+/// Reads the state of an event.
+fn states() -> impl TypedValueParser<Value = EventState> {
+    let known = EventState::ALL.map(EventState::as_str);
+    PossibleValuesParser::new(known).try_map(|name| EventState::parse(&name))
+}
+
 /// What is done with events.
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -21,8 +28,8 @@ pub enum Action {
         /// Only of this topic
         #[arg(long)]
         topic: Option<Topic>,
-        /// Only in this state: waiting, leased, delivered or dead_letter
-        #[arg(long, value_parser = EventState::parse)]
+        /// Only in this state
+        #[arg(long, value_parser = states())]
         state: Option<EventState>,
         #[command(flatten)]
         page: PageOf,

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use leasehold::{
-    Control, Error, ErrorKind, Found, LeaseLength, Query, QueueName, QueueSettings, Result, Store,
+    Actor, AuditEntry, Control, Controlled, Error, ErrorKind, Found, LeaseLength, Query, QueueName,
+    QueueSettings, Result, Store,
 };
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::answer::Answer;
 use super::jobs::done;
@@ -80,11 +81,16 @@ impl Named {
 pub struct Bound(Option<u32>);
 
 fn bound(text: &str) -> std::result::Result<Bound, String> {
-    match text {
-        "none" => Ok(Bound(None)),
-        _ => text.parse().map(|most| Bound(Some(most))).map_err(|_| "a number, or none".to_owned()),
+    match text.parse() {
+        _ if text == "none" => Ok(Bound(None)),
+        Ok(0) => Err("none would ever be claimed; `queues pause` stops a queue".to_owned()),
+        Ok(most) => Ok(Bound(Some(most))),
+        Err(_) => Err("a number from 1 on, or none".to_owned()),
     }
 }
+
+/// The longest target that the audit log takes, in bytes.
+const TARGET_BYTES_MAX: usize = 255;
 
 const COLUMNS: &[&str] = &[
     "queue",
@@ -96,35 +102,64 @@ const COLUMNS: &[&str] = &[
     "partition_starts_an_hour",
 ];
 
-/// Does it.
-pub(super) async fn act(store: &Arc<dyn Store>, action: Action) -> Result<Answer> {
-    let control = match action {
+/// Does it, and enters in the audit log what has changed by that.
+pub(super) async fn act(store: &Arc<dyn Store>, action: Action, actor: Actor) -> Result<Answer> {
+    let (control, entry) = match action {
         Action::List => return list(store).await,
-        Action::Pause(named) => Control::Pause(named.there(store).await?),
-        Action::Resume(named) => Control::Resume(named.there(store).await?),
+        Action::Pause(named) => {
+            let queue = named.there(store).await?;
+            let entry = AuditEntry::new(actor, "queue.pause", target(&queue));
+            (Control::Pause(queue), entry)
+        }
+        Action::Resume(named) => {
+            let queue = named.there(store).await?;
+            let entry = AuditEntry::new(actor, "queue.resume", target(&queue));
+            (Control::Resume(queue), entry)
+        }
         Action::Lease { named, seconds } => {
             let lease = LeaseLength::new(Duration::from_secs(seconds))?;
-            Control::SetQueue(named.there(store).await?, QueueSettings::new().lease(lease))
+            let queue = named.there(store).await?;
+            let entry = AuditEntry::new(actor, "queue.lease", target(&queue));
+            let set = Control::SetQueue(queue, QueueSettings::new().lease(lease));
+            (set, entry.detail(json!({ "seconds": seconds }).to_string()))
         }
         Action::Limit { queue: None, leases: Some(Bound(limit)), .. } => {
-            Control::SetStoreLimit(limit)
+            let entry = AuditEntry::new(actor, "store.limit", "store");
+            (Control::SetStoreLimit(limit), entry.detail(json!({ "leases": limit }).to_string()))
         }
         Action::Limit { queue: Some(queue), leases, partition, create } => {
-            let mut settings = QueueSettings::new();
-            if let Some(Bound(limit)) = leases {
-                settings = settings.limit(limit);
-            }
-            if let Some(Bound(limit)) = partition {
-                settings = settings.partition_limit(limit);
-            }
-            if leases.is_none() && partition.is_none() {
-                return Err(nothing());
-            }
-            Control::SetQueue(Named { queue, create }.there(store).await?, settings)
+            let (settings, detail) = limits(leases, partition)?;
+            let queue = Named { queue, create }.there(store).await?;
+            let entry = AuditEntry::new(actor, "queue.limit", target(&queue));
+            (Control::SetQueue(queue, settings), entry.detail(detail))
         }
         Action::Limit { .. } => return Err(nothing()),
     };
-    done(store.control(control).await?)
+    let controlled = store.control(control).await?;
+    if controlled == Controlled::Done {
+        store.records().append(entry).await?;
+    }
+    done(controlled)
+}
+
+fn target(queue: &QueueName) -> String {
+    let text = format!("queue {queue}");
+    let end = text.floor_char_boundary(TARGET_BYTES_MAX);
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
+/// The settings, and how the audit log tells of them.
+fn limits(leases: Option<Bound>, partition: Option<Bound>) -> Result<(QueueSettings, String)> {
+    let (mut settings, mut detail) = (QueueSettings::new(), Map::new());
+    if let Some(Bound(limit)) = leases {
+        settings = settings.limit(limit);
+        detail.insert("leases".to_owned(), json!(limit));
+    }
+    if let Some(Bound(limit)) = partition {
+        settings = settings.partition_limit(limit);
+        detail.insert("partition".to_owned(), json!(limit));
+    }
+    if detail.is_empty() { Err(nothing()) } else { Ok((settings, Value::from(detail).to_string())) }
 }
 
 fn nothing() -> Error {
