@@ -20,7 +20,8 @@ use crate::url::{mask_url, no_path, without_scheme};
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(30);
 /// The longest pause between two tries for a lock, in milliseconds.
 const PAUSE_MAX_MS: u64 = 8;
-const STATEMENTS: usize = 128;
+/// More than there are, so that none is prepared twice.
+const STATEMENTS: usize = 256;
 /// How many pages the log gathers before they are moved into the file: a page that changes often is
 /// then written once for many commits.
 const CHECKPOINT_PAGES: u32 = 4_000;

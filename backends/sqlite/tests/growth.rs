@@ -294,6 +294,10 @@ async fn measured(rows: usize, analysed: bool) -> (SqliteStore, Costs) {
     };
     run.await.expect("every verb");
     let costs = costs(&store).await;
+    for name in ["claim", "insert_job", "expired_jobs", "lock_jobs", "write_job"] {
+        let cost = costs.get(name).copied().unwrap_or_default();
+        assert!(cost.runs > 0, "{name} was run, and has left the cache of statements");
+    }
     (store, costs)
 }
 

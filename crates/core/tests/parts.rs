@@ -138,7 +138,7 @@ fn a_claimed_row_without_a_lease_is_damaged() {
     let job = NewJob::new(JobKind::new("resize").expect("a kind"), Json::null());
     begun.enqueue(&[job], &Hints::new()).expect("decided");
     let (row, request) = begun.into_changes().jobs_new.remove(0);
-    let error = work(now).claim_of(&row, request, None).expect_err("no lease");
+    let error = work(now).claim_of(&row, request.into(), None).expect_err("no lease");
     assert_eq!((error.kind(), error.damaged_job()), (ErrorKind::Corrupt, Some(row.id)), "{error}");
 }
 
