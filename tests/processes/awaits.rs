@@ -185,19 +185,11 @@ fn rounds(
             until_all_succeeded(&store, jobs).await?;
             Ok::<_, Failed>(())
         })?;
-        for child in &mut stopped {
-            child.go_on()?;
-            child.say("go")?;
-        }
-        for child in &mut stopped {
-            for _ in 0..LATE_POINTS {
-                // One whose claim is gone may have come to its rest before.
-                if child.0.wait_for("at ", Duration::from_millis(700)).is_err() {
-                    break;
-                }
-                child.say("go")?;
-            }
-        }
+        std::thread::scope(|scope| {
+            let late = stopped.iter_mut().map(|child| scope.spawn(move || go_on_late(child)));
+            let late: Vec<_> = late.collect();
+            late.into_iter().try_for_each(|late| late.join().expect("no panic"))
+        })?;
         drop(stopped);
         runtime().block_on(async {
             let store = engine.open().await?;
@@ -206,4 +198,18 @@ fn rounds(
         })?;
     }
     Ok(jobs)
+}
+
+/// Has a stopped worker go on, a few points beyond the one where it stood.
+fn go_on_late(child: &mut Child) -> Result<(), Failed> {
+    child.go_on()?;
+    child.say("go")?;
+    for _ in 0..LATE_POINTS {
+        // One whose claim is gone may have come to its rest before.
+        if child.0.wait_for("at ", Duration::from_millis(700)).is_err() {
+            break;
+        }
+        child.say("go")?;
+    }
+    Ok(())
 }
