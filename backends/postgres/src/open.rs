@@ -9,6 +9,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::Config;
+use tokio_postgres::config::Host;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::schema::Schema;
@@ -17,6 +18,8 @@ use crate::schema::Schema;
 const POOL_SIZE: usize = 16;
 /// The longest wait for one of the hosts to answer.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
+/// The port of a server whose URL names none.
+const PORT: u16 = 5432;
 /// How long the wire may be silent before the server is asked whether it lives.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
@@ -26,6 +29,8 @@ pub(crate) struct Target {
     pub(crate) config: Config,
     pub(crate) tls: Option<MakeRustlsConnect>,
     pub(crate) schema: Arc<Schema>,
+    /// What errors tell of where it is.
+    pub(crate) place: Place,
     /// Whether opening may change the schema.
     pub(crate) migrates: bool,
     /// Whether nothing of a session may be relied on.
@@ -41,6 +46,47 @@ impl std::fmt::Debug for Target {
             .field("behind_pooler", &self.behind_pooler)
             .field("pool_size", &self.pool_size)
             .finish_non_exhaustive()
+    }
+}
+
+/// The hosts and ports that are tried, in words; `None` where they cannot be told for certain.
+#[derive(Clone, Debug)]
+pub(crate) struct Place(Option<Arc<str>>);
+
+impl Place {
+    /// Reads them from what the driver made of a URL.
+    pub(crate) fn of(url: &str, config: &Config) -> Self {
+        // A password with an `@` that is not escaped: what the driver takes for the host is a part of it.
+        if url.matches('@').count() > 1 {
+            return Self(None);
+        }
+        let hosts = config.get_hosts().iter().map(|host| match host {
+            Host::Tcp(name) => name.clone(),
+            #[cfg(unix)]
+            Host::Unix(folder) => folder.display().to_string(),
+        });
+        let mut hosts: Vec<String> = hosts.collect();
+        if hosts.is_empty() {
+            hosts = config.get_hostaddrs().iter().map(ToString::to_string).collect();
+        }
+        let ports = config.get_ports();
+        let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(PORT);
+        let places = hosts.iter().enumerate().map(|(at, host)| match host.contains(':') {
+            true => format!("[{host}]:{}", port(at)),
+            false => format!("{host}:{}", port(at)),
+        });
+        let places = places.collect::<Vec<_>>().join(", ");
+        Self(Some(places).filter(|places| !places.is_empty()).map(Arc::from))
+    }
+
+    /// Names the place in an error that its server, or the way to it, is the reason of.
+    pub(crate) fn named(&self, error: Error) -> Error {
+        match &self.0 {
+            Some(place) if error.kind() == ErrorKind::Unavailable => {
+                error.about(format_args!("at {place}"))
+            }
+            _ => error,
+        }
     }
 }
 
@@ -85,6 +131,7 @@ impl Target {
         notice_a_dead_server(&mut config, &rest);
         let tls = own.tls(&mut config)?;
         Ok(Self {
+            place: Place::of(url, &config),
             config,
             tls,
             schema: Arc::new(Schema::new(own.schema.as_deref().unwrap_or("leasehold"))?),
@@ -267,6 +314,31 @@ mod tests {
         match Target::parse("postgres://db/app?sslmode=prefer") {
             Ok(target) => assert!(target.tls.is_some()),
             Err(error) => assert!(error.to_string().contains("no certificate roots"), "{error}"),
+        }
+    }
+
+    /// Proves: GLO-4, ERR-1
+    #[test]
+    fn hosts_and_ports_are_told_and_never_who_logs_in() {
+        for (url, wanted) in [
+            ("postgres://me:hunter2@db.local:5433/app", "open at db.local:5433: "),
+            ("postgres://db.local/app?user=me&password=hunter2", "open at db.local:5432: "),
+            ("postgres://me:hunter2@a:1,b/app", "open at a:1, b:5432: "),
+            ("postgres://me:hunter2@[::1]:7/app", "open at [::1]:7: "),
+            ("postgres:///app?host=/run/pg&user=me&port=6", "open at /run/pg:6: "),
+            ("postgres:///app?hostaddr=127.0.0.1&user=me", "open at 127.0.0.1:5432: "),
+            ("postgres://me:hun@ter2@db/app", "open: "),
+            ("postgres://me:hun@ter/2@db/app", "open: "),
+        ] {
+            let place = Target::parse(url).expect(url).place;
+            let unavailable = Error::new(ErrorKind::Unavailable, "open", "gone");
+            let told = place.named(unavailable).to_string();
+            assert!(told.starts_with(wanted), "{told}");
+            for secret in ["me", "hun", "ter"] {
+                assert!(!told.contains(secret), "{told}");
+            }
+            let busy = place.named(Error::new(ErrorKind::Busy, "open", "locked")).to_string();
+            assert!(busy.starts_with("open: "), "{busy}");
         }
     }
 }

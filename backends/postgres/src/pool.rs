@@ -14,7 +14,7 @@ use leasehold_core::{Error, ErrorKind, Result};
 use tokio_postgres::{AsyncMessage, NoTls};
 
 use crate::error::{self, engine};
-use crate::open::Target;
+use crate::open::{Place, Target};
 
 /// The longest wait for a connection to become free or be made.
 const WAIT: Duration = Duration::from_secs(30);
@@ -52,6 +52,7 @@ pub(crate) struct Pools {
     shared: Pool,
     holders: Pool,
     beats: Pool,
+    place: Place,
 }
 
 impl Pools {
@@ -60,6 +61,7 @@ impl Pools {
             shared: pool(target, target.pool_size)?,
             holders: pool(target, SETTLING)?,
             beats: pool(target, BEATING)?,
+            place: target.place.clone(),
         })
     }
 
@@ -70,7 +72,7 @@ impl Pools {
             Lane::Holders => &self.holders,
             Lane::Beats => &self.beats,
         };
-        pool.get().await.map_err(error::pool)
+        pool.get().await.map_err(|error| self.place.named(error::pool(error)))
     }
 
     /// Lets go of the connections that are not in use.
@@ -112,13 +114,14 @@ fn lasting_settings() -> Hook {
 impl Target {
     /// Makes a single connection.
     pub(crate) async fn connect(&self) -> Result<(tokio_postgres::Client, Messages)> {
+        let failed = |error| self.place.named(engine(error));
         match self.tls.clone() {
             Some(tls) => {
-                let (client, mut connection) = self.config.connect(tls).await.map_err(engine)?;
+                let (client, mut connection) = self.config.connect(tls).await.map_err(failed)?;
                 Ok((client, Box::pin(poll_fn(move |cx| connection.poll_message(cx)))))
             }
             None => {
-                let (client, mut connection) = self.config.connect(NoTls).await.map_err(engine)?;
+                let (client, mut connection) = self.config.connect(NoTls).await.map_err(failed)?;
                 Ok((client, Box::pin(poll_fn(move |cx| connection.poll_message(cx)))))
             }
         }

@@ -143,10 +143,17 @@ pub(crate) async fn what_stands_in_the_way_is_told(_place: Place) {
         let error = open(&format!("postgres://me@127.0.0.1:{port}/app")).await.expect_err(why);
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(why), "{error}");
+        if kind == ErrorKind::Unavailable {
+            assert!(
+                error.to_string().starts_with(&format!("open at 127.0.0.1:{port}: ")),
+                "{error}"
+            );
+        }
     }
     let nobody = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = nobody.local_addr().expect("an address").port();
     drop(nobody);
     let error = open(&format!("postgres://me@127.0.0.1:{port}/app")).await.expect_err("nobody");
-    assert!(error.to_string().contains("cannot be reached"), "{error}");
+    let wanted = format!("open at 127.0.0.1:{port}: unavailable: the server cannot be reached");
+    assert!(error.to_string().starts_with(&wanted), "{error}");
 }

@@ -200,6 +200,25 @@ fn configurations(folder: &Path) -> Result<String, Failed> {
     Ok(told)
 }
 
+/// Where the server was looked for is told, and never who logs in.
+///
+/// Proves: GLO-4, ERR-1
+pub(crate) fn a_server_that_is_away_is_named() -> Result<(), Failed> {
+    // Nobody listens at a port that is given back.
+    let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let url = format!("postgres://somebody:{SECRET}@127.0.0.1:{port}/jobs");
+    for words in [&["status"][..], &["jobs", "list"], &["migrate"], &["verify"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+        let out = command.args(words).env("STORE_URL", &url).output()?;
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        let place = format!(" at 127.0.0.1:{port}: unavailable: the server cannot be reached");
+        same(&said, &Value::from(said.contains(&place)), true)?;
+        same(&said, &Value::from(said.contains(SECRET) || said.contains("somebody")), false)?;
+        same(&said, &Value::from(out.status.code()), 1)?;
+    }
+    Ok(())
+}
+
 /// Every option of every command stands in the page under the command's name.
 ///
 /// Proves: CLI-1
