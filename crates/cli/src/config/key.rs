@@ -45,6 +45,8 @@ pub struct Key {
     pub about: &'static str,
     /// Whether it has an effect.
     pub effect: Effect,
+    /// What it may look like, for a key that has no default that anybody could work with.
+    pub example: Option<&'static str>,
 }
 
 impl Key {
@@ -62,11 +64,17 @@ impl Key {
 }
 
 const fn key(path: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
-    Key { path, kind, default, about, effect: Effect::Both }
+    Key { path, kind, default, about, effect: Effect::Both, example: None }
 }
 
 const fn postgres(mut key: Key) -> Key {
     key.effect = Effect::Postgres;
+    key
+}
+
+/// A key that has to be given: no default of it would do.
+const fn chosen(mut key: Key, example: &'static str) -> Key {
+    key.example = Some(example);
     key
 }
 
@@ -177,11 +185,14 @@ pub const KEYS: &[Key] = &[
         "1s",
         "longest wait after a fetch that found nothing",
     ),
-    key(
-        "worker.command",
-        Kind::List,
-        "",
-        "program and arguments for each file; {path}, {job_id}, {token} and {attempt} are replaced",
+    chosen(
+        key(
+            "worker.command",
+            Kind::List,
+            "",
+            "program and arguments for each file; {path}, {job_id}, {token} and {attempt} are replaced",
+        ),
+        "[gzip, --keep, \"{path}\"]",
     ),
     key("worker.command_timeout", Kind::Duration, "5m", "how long a command may run"),
     key(

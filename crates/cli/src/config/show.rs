@@ -9,24 +9,31 @@ use super::problem::{Note, Origin, Problem};
 use super::rules::{is_secret, written};
 use super::values::{Config, Value};
 
-/// Prints a file with every key at its default, and what each does.
+/// Prints a file with every key at its default, and what each does. A key that has to be chosen stands there as a
+/// comment with an example: as it is the file says nothing of it, and is not refused for what it says.
 #[must_use]
 pub fn defaults() -> String {
     let config = Config::with_defaults();
-    render(&config, |key| {
+    let line = |key: &Key| match key.example {
+        Some(example) => (format!("# {}", name_of(key)), example.to_owned()),
+        None => (name_of(key).to_owned(), value_of(&config, key)),
+    };
+    render(line, |key| {
         let only = match key.effect {
             Effect::Both => String::new(),
             Effect::Postgres => " (PostgreSQL only)".to_owned(),
             Effect::Nothing(why) => format!(" (no effect: {why})"),
         };
-        format!("{}{only}", key.about)
+        let choose = key.example.map_or("", |_| "a worker has none by default: ");
+        format!("{choose}{}{only}", key.about)
     })
 }
 
 /// Prints the values with the origin of each.
 #[must_use]
 pub fn yaml(config: &Config) -> String {
-    render(config, |key| config.origin(key.path).to_string())
+    let line = |key: &Key| (name_of(key).to_owned(), value_of(config, key));
+    render(line, |key| config.origin(key.path).to_string())
 }
 
 /// Prints the values with the origin of each, for programs.
@@ -78,12 +85,18 @@ fn place(origin: &Origin) -> serde_json::Value {
     }
 }
 
-fn render(config: &Config, remark: impl Fn(&Key) -> String) -> String {
+/// The name without its sections.
+fn name_of(key: &Key) -> &'static str {
+    key.path.rsplit('.').next().unwrap_or_default()
+}
+
+/// Writes a line for each key: how its name stands there, and its value; behind both a remark.
+fn render(line: impl Fn(&Key) -> (String, String), remark: impl Fn(&Key) -> String) -> String {
     let mut out = String::new();
     let mut open: Vec<&str> = Vec::new();
     for key in KEYS {
         let mut sections: Vec<&str> = key.path.split('.').collect();
-        let name = sections.pop().unwrap_or_default();
+        sections.pop();
         let shared = open.iter().zip(&sections).take_while(|(have, want)| have == want).count();
         if shared == 0 && !out.is_empty() {
             out.push('\n');
@@ -92,7 +105,8 @@ fn render(config: &Config, remark: impl Fn(&Key) -> String) -> String {
             out.push_str(&format!("{}{section}:\n", "  ".repeat(depth)));
         }
         let indent = "  ".repeat(sections.len());
-        out.push_str(&format!("{indent}{name}: {}  # {}\n", value_of(config, key), remark(key)));
+        let (name, value) = line(key);
+        out.push_str(&format!("{indent}{name}: {value}  # {}\n", remark(key)));
         open = sections;
     }
     out

@@ -6,6 +6,8 @@ mod deploy;
 mod rules;
 mod secrets;
 
+use crate::role::{self, Role};
+
 use super::{Config, KEYS, Kind, Loaded, Problems, Value, defaults, load, show_yaml};
 
 /// A file that goes with the test.
@@ -244,12 +246,29 @@ fn the_printed_defaults_hold_every_key_and_load_again() {
     let loaded = file("defaults", &text).unwrap();
     assert!(loaded.notes.is_empty(), "{:?}", loaded.notes);
     for key in KEYS {
-        assert!(loaded.config.is_set(key.path), "{} is not in the file", key.path);
+        let is_given = key.example.is_none();
+        assert_eq!(loaded.config.is_set(key.path), is_given, "{} in the file", key.path);
         let same = format!("{:?}", loaded.config.value(key.path));
         assert_eq!(same, format!("{:?}", Config::with_defaults().value(key.path)), "{}", key.path);
     }
     let shown = show_yaml(&loaded.config);
     assert_eq!(shown.lines().count(), text.lines().count());
+}
+
+/// What a role would still refuse of them is what has to be chosen; with the example in its place it is nothing.
+///
+/// Proves: CFG-2
+#[test]
+fn the_printed_defaults_pass_but_for_what_has_to_be_chosen() {
+    let text = defaults();
+    let check = |text: &str| role::check(Role::All, &file("checked", text).unwrap().config);
+    let problems = check(&text).expect_err("no command").0;
+    let chosen: Vec<&str> = KEYS.iter().filter_map(|key| key.example.and(Some(key.path))).collect();
+    assert_eq!(problems.iter().map(|it| it.key.as_str()).collect::<Vec<_>>(), chosen);
+    assert_eq!(role::check(Role::Producer, &file("checked", &text).unwrap().config), Ok(()));
+    // Every machine that runs the tests has this one.
+    let text = text.replace("  # command: [gzip,", "  command: [sh,");
+    assert_eq!(check(&text), Ok(()));
 }
 
 #[test]
