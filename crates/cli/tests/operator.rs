@@ -74,6 +74,10 @@ fn main() -> ExitCode {
         Trial::test("the_shipped_configuration_is_fine", the_shipped_configuration_is_fine),
         Trial::test("a_mistyped_database_is_not_made", a_mistyped_database_is_not_made),
         Trial::test("a_reader_that_is_gone_is_no_panic", a_reader_that_is_gone_is_no_panic),
+        Trial::test(
+            "a_folder_that_cannot_be_listed_is_refused",
+            shown::a_folder_that_cannot_be_listed_is_refused,
+        ),
         Trial::test("a_server_that_is_away_is_named", shown::a_server_that_is_away_is_named),
     ];
     for (name, play) in PLAYS {

@@ -63,10 +63,8 @@ pub fn run(arguments: Arguments) -> Result<(), Fatal> {
 }
 
 fn check(path: Option<&Path>, role: Role, as_json: bool) -> Result<(), Fatal> {
-    let (notes, checked) = match load(path, &environment()) {
-        Ok(loaded) => (loaded.notes, role::check(role, &loaded.config)),
-        Err(problems) => (Vec::new(), Err(problems)),
-    };
+    let (notes, checked) = role::load(role, path, &environment());
+    let checked = checked.map(drop);
     if as_json {
         let problems = checked.as_ref().err().map_or(&[][..], |problems| &problems.0);
         crate::failure::print(diagnostics(problems, &notes).as_bytes())?;

@@ -175,7 +175,7 @@ fn entry(node: &Node) -> Result<String, String> {
 }
 
 /// Gives a key and the sections that it lies in.
-fn prefixes(path: &'static str) -> impl Iterator<Item = &'static str> {
+pub(super) fn prefixes(path: &'static str) -> impl Iterator<Item = &'static str> {
     let sections = path.match_indices('.').filter_map(move |(end, _)| path.get(..end));
     sections.chain(std::iter::once(path))
 }

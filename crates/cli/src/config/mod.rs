@@ -15,6 +15,7 @@ mod rules;
 mod scalar;
 mod secret;
 mod show;
+mod unknown;
 mod values;
 mod yaml;
 
@@ -27,6 +28,7 @@ pub use key::{Effect, KEYS, Key, Kind};
 pub use problem::{Note, Origin, Problem, Problems};
 pub use secret::Secret;
 pub use show::{defaults, diagnostics, json, yaml as show_yaml};
+pub(crate) use unknown::Unknown;
 pub use values::{Config, Value};
 
 /// A configuration that passed every rule, and what is worth knowing of it.
@@ -38,6 +40,17 @@ pub struct Loaded {
     pub notes: Vec<Note>,
 }
 
+/// A configuration as far as it was understood, and everything there is to say of it.
+#[derive(Debug)]
+pub struct Examined {
+    /// The values; a default where what was given is not understood.
+    pub config: Config,
+    /// As [`Loaded::notes`].
+    pub notes: Vec<Note>,
+    /// Every breach of a rule.
+    pub problems: Vec<Problem>,
+}
+
 /// Loads the defaults, the file over them, and the environment over both.
 ///
 /// A file that is named must be there and be readable; without a name the defaults and the environment hold.
@@ -45,6 +58,13 @@ pub struct Loaded {
 /// # Errors
 /// Every problem found, each with its key, value, rule and place.
 pub fn load(path: Option<&Path>, environment: &[(String, String)]) -> Result<Loaded, Problems> {
+    let Examined { config, notes, problems } = examine(path, environment);
+    if problems.is_empty() { Ok(Loaded { config, notes }) } else { Err(Problems(problems)) }
+}
+
+/// Loads what can be loaded, as [`load`], and tells at once whatever can be told of it.
+#[must_use]
+pub fn examine(path: Option<&Path>, environment: &[(String, String)]) -> Examined {
     let mut problems = Vec::new();
     let mut notes = Vec::new();
     let mut config = Config::with_defaults();
@@ -52,12 +72,10 @@ pub fn load(path: Option<&Path>, environment: &[(String, String)]) -> Result<Loa
         file::overlay(path, environment, &mut config, &mut problems);
     }
     overrides::overlay(environment, &mut config, &mut problems, &mut notes);
-    // A rule over several keys says nothing useful of values that were not understood.
-    if problems.is_empty() {
-        rules::check(&config, &mut problems);
-    }
-    rules::note(&config, &mut notes);
-    if problems.is_empty() { Ok(Loaded { config, notes }) } else { Err(Problems(problems)) }
+    let unknown = Unknown::of(&problems, &config);
+    rules::check(&config, &unknown, &mut problems);
+    rules::note(&config, &unknown, &mut notes);
+    Examined { config, notes, problems }
 }
 
 /// Gives this process's environment; a variable that is not UTF-8 overrides nothing.

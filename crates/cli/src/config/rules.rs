@@ -9,10 +9,11 @@ use leasehold_sqlite::mask_url;
 use super::duration;
 use super::key::{Effect, KEYS, Key};
 use super::problem::{Note, Problem};
+use super::unknown::Unknown;
 use super::values::{Config, Value};
 
-pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
-    let mut checks = Checks { config, problems };
+pub(super) fn check(config: &Config, unknown: &Unknown, problems: &mut Vec<Problem>) {
+    let mut checks = Checks { config, unknown, problems };
     checks.store();
     checks.worker();
     checks.queues();
@@ -22,15 +23,18 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
 }
 
 /// Names the keys that somebody set and that change nothing.
-pub(super) fn note(config: &Config, notes: &mut Vec<Note>) {
-    let is_postgres = is_postgres(config);
+pub(super) fn note(config: &Config, unknown: &Unknown, notes: &mut Vec<Note>) {
+    let may_be_postgres = is_postgres(config) || !unknown.has_none_of(&["store.url", "store.addr"]);
     for key in KEYS.iter().filter(|key| differs(config, key)) {
         let text = match key.effect {
             Effect::Nothing(why) => format!("has no effect: {why}"),
-            Effect::Postgres if !is_postgres => "has no effect on SQLite".to_owned(),
+            Effect::Postgres if !may_be_postgres => "has no effect on SQLite".to_owned(),
             Effect::Postgres | Effect::Both => continue,
         };
         notes.push(Note { origin: config.origin(key.path), key: key.path.to_owned(), text });
+    }
+    if !unknown.has_none_of(&["worker.priorities"]) {
+        return;
     }
     let priorities = config.list("worker.priorities");
     for (name, _) in
@@ -57,16 +61,25 @@ fn is_postgres(config: &Config) -> bool {
 
 struct Checks<'a> {
     config: &'a Config,
+    unknown: &'a Unknown,
     problems: &'a mut Vec<Problem>,
 }
 
 impl Checks<'_> {
+    /// Refuses the value of a key, where it is known.
     fn refuse(&mut self, path: &str, rule: impl Into<String>) {
+        if !self.unknown.has_none_of(&[path]) {
+            return;
+        }
         let shown = self.config.value(path).map(written).unwrap_or_default();
         self.problems.push(Problem::of(self.config.origin(path), path, &shown, rule));
     }
 
     fn store(&mut self) {
+        // Its rules ask which of the two there is.
+        if !self.unknown.has_none_of(&["store.url", "store.addr"]) {
+            return;
+        }
         let (url, addr) = (self.config.text("store.url"), self.config.text("store.addr"));
         let origin = self.config.origin("store.url");
         let has_url = Key::find("store.url").is_some_and(|key| differs(self.config, key));
@@ -92,20 +105,25 @@ impl Checks<'_> {
 
     fn worker(&mut self) {
         let lease = self.config.duration("worker.heartbeat_ttl");
-        if lease < Duration::from_secs(5) {
+        let is_lease = lease >= Duration::from_secs(5);
+        if !is_lease {
             self.refuse("worker.heartbeat_ttl", "must be at least 5s");
         }
         if self.config.duration("worker.brpoplpush_timeout") < Duration::from_millis(10) {
             self.refuse("worker.brpoplpush_timeout", "must be at least 10ms");
         }
-        if self.config.duration("worker.brpoplpush_timeout") > lease / 2 {
+        let knows_lease = is_lease && self.unknown.has_none_of(&["worker.heartbeat_ttl"]);
+        if knows_lease && self.config.duration("worker.brpoplpush_timeout") > lease / 2 {
             let half = duration::write(lease / 2);
             let rule = format!("must be at most half of worker.heartbeat_ttl, which is {half}");
             self.refuse("worker.brpoplpush_timeout", rule);
         }
-        if self.config.duration("worker.backoff.base") > self.config.duration("worker.backoff.max")
-        {
-            let most = duration::write(self.config.duration("worker.backoff.max"));
+        let backoff = (
+            self.config.duration("worker.backoff.base"),
+            self.config.duration("worker.backoff.max"),
+        );
+        if backoff.0 > backoff.1 && self.unknown.has_none_of(&["worker.backoff"]) {
+            let most = duration::write(backoff.1);
             self.refuse(
                 "worker.backoff.base",
                 format!("must be at most worker.backoff.max, which is {most}"),
@@ -129,15 +147,10 @@ impl Checks<'_> {
         }
         let listings = ["worker.completed_list", "worker.dead_letter_list"];
         for path in listings.into_iter().filter(|path| self.config.text(path).is_empty()) {
-            self.problems.push(Problem::of(
-                self.config.origin(path),
-                path,
-                "",
-                "must not be empty",
-            ));
+            self.refuse(path, "must not be empty");
         }
-        if self.config.text("worker.completed_list") == self.config.text("worker.dead_letter_list")
-        {
+        let is_same = self.config.text(listings[0]) == self.config.text(listings[1]);
+        if is_same && self.unknown.has_none_of(&listings) {
             self.refuse("worker.dead_letter_list", "must differ from worker.completed_list");
         }
     }
@@ -149,7 +162,8 @@ impl Checks<'_> {
             self.refuse("worker.priorities", "must not be empty");
         }
         for (at, name) in priorities.iter().enumerate() {
-            if !queues.iter().any(|(have, _)| have == name) {
+            let has_queue = queues.iter().any(|(have, _)| have == name);
+            if !has_queue && self.unknown.has_none_of(&["worker.queues"]) {
                 self.refuse("worker.priorities", format!("{name} has no entry in worker.queues"));
             }
             if priorities.iter().take(at).any(|before| before == name) {
@@ -174,7 +188,9 @@ impl Checks<'_> {
     fn producer(&mut self) {
         let priorities = self.config.list("worker.priorities");
         let default = self.config.text("producer.default_priority");
-        if !priorities.is_empty() && !priorities.iter().any(|name| name == default) {
+        let knows_priorities = self.unknown.has_none_of(&["worker.priorities"]);
+        let is_one = priorities.is_empty() || priorities.iter().any(|name| name == default);
+        if knows_priorities && !is_one {
             self.refuse("producer.default_priority", "must be one of worker.priorities");
         }
         if self.config.text("producer.scan_dir").is_empty() {
@@ -223,7 +239,9 @@ impl Checks<'_> {
         if !endpoint.is_empty() && !is_url {
             self.refuse("observability.tracing.endpoint", "must be an http or https URL");
         }
-        if self.config.flag("observability.tracing.enabled") && endpoint.is_empty() {
+        let lacks_endpoint =
+            endpoint.is_empty() && self.unknown.has_none_of(&["observability.tracing.endpoint"]);
+        if self.config.flag("observability.tracing.enabled") && lacks_endpoint {
             self.refuse("observability.tracing.enabled", "needs observability.tracing.endpoint");
         }
     }

@@ -10,7 +10,7 @@ pub(crate) mod signals;
 mod traces;
 mod worker;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::ValueEnum;
@@ -18,7 +18,7 @@ use leasehold::circuit::CircuitBreakers;
 use leasehold::metrics::Metrics;
 use leasehold::{CancellationToken, Error, ErrorKind, QueueName, Result, Store};
 
-use crate::config::{self, Config, Problems};
+use crate::config::{self, Config, Examined, Note, Problems, Unknown};
 
 use crate::failure::Fatal;
 use crate::place;
@@ -55,12 +55,11 @@ pub struct Arguments {
 /// # Errors
 /// A configuration that breaks a rule, a store that cannot be opened, a part that ended by itself.
 pub async fn run(role: Role, arguments: &Arguments) -> Result<(), Fatal> {
-    let environment = config::environment();
-    let loaded = config::load(arguments.config.as_deref(), &environment)?;
-    let config = Arc::new(loaded.config);
+    let (notes, loaded) = load(role, arguments.config.as_deref(), &config::environment());
+    let config = Arc::new(loaded?);
     let traces = traces::Traces::of(&config)?;
     log::install(config.text("observability.log_level"), &traces);
-    for note in &loaded.notes {
+    for note in &notes {
         crate::log_line!(warn, "{note}");
     }
     if let Some(note) = traces.note() {
@@ -72,7 +71,6 @@ pub async fn run(role: Role, arguments: &Arguments) -> Result<(), Fatal> {
 }
 
 async fn start(role: Role, arguments: &Arguments, config: Arc<Config>) -> Result<(), Fatal> {
-    check(role, &config)?;
     let shutdown = CancellationToken::new();
     signals::listen(&shutdown)?;
     let breakers = worker::breakers(&config)?;
@@ -93,6 +91,37 @@ async fn start(role: Role, arguments: &Arguments, config: Arc<Config>) -> Result
     };
     crate::log_line!(info, "{role:?} ended");
     done
+}
+
+/// Loads a role's configuration, with everything that is to say of it: what keys and rules refuse, and what the
+/// machine does, in one go.
+///
+/// # Errors
+/// Every problem found.
+pub fn load(
+    role: Role,
+    path: Option<&Path>,
+    environment: &[(String, String)],
+) -> (Vec<Note>, Result<Config, Problems>) {
+    let Examined { config, notes, mut problems } = config::examine(path, environment);
+    if let Err(Problems(more)) = check(role, &config) {
+        let unknown = Unknown::of(&problems, &config);
+        problems.extend(more.into_iter().filter(|it| unknown.has_none_of(rests_on(&it.key))));
+    }
+    let loaded = if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) };
+    (notes, loaded)
+}
+
+/// The keys without which nothing can be said of one.
+fn rests_on(key: &str) -> &[&str] {
+    match key {
+        "store.url" | "store.addr" => &["store"],
+        "worker.command" => &["worker.command", "worker.command_env"],
+        "producer.scan_dir" => &["producer.scan_dir"],
+        "producer.include_globs" => &["producer.include_globs"],
+        "producer.exclude_globs" => &["producer.exclude_globs"],
+        _ => &[],
+    }
 }
 
 /// Checks everything that a role needs before it starts, but whether the store can be reached.

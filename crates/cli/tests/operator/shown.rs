@@ -2,6 +2,7 @@
 //! every option; that lists have the names that the configuration gives them.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
@@ -178,6 +179,15 @@ fn configurations(folder: &Path) -> Result<String, Failed> {
         folder.display()
     );
     std::fs::write(&late, text)?;
+    // What cannot be understood, what breaks a rule, what the machine lacks.
+    let every = folder.join("every.yaml");
+    let text = format!(
+        "store: {{url: 'mysql://h/d'}}\nworker:\n  count: many\n  heartbeat_ttl: 1s\n  command: [{0}/none]\n\
+         producer: {{scan_dir: {0}/none, exclude_globs: ['a[']}}\n",
+        folder.display()
+    );
+    std::fs::write(&every, text)?;
+    let every = every.display().to_string();
     let [good, bad, late] = [good, bad, late].map(|path| path.display().to_string());
     let url = format!("postgres://me:{SECRET}@db.local/jobs?sslmode=require");
     let mut told = String::new();
@@ -191,6 +201,8 @@ fn configurations(folder: &Path) -> Result<String, Failed> {
         (&["config", "check", "--config", &bad, "--json"], "OTHER", ""),
         (&["config", "check", "--config", &late, "--json"], "WORKER_HEARBEAT_TTL", "5s"),
         (&["config", "check", "--config", &late], "WORKER_HEARBEAT_TTL", "5s"),
+        (&["config", "check", "--config", &every], "WORKER_HEARBEAT_TTL", "5s"),
+        (&["--role=all", "--config", &every], "OTHER", ""),
         (&["config", "show", "--defaults"], "OTHER", ""),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
@@ -198,6 +210,44 @@ fn configurations(folder: &Path) -> Result<String, Failed> {
         told.push_str(&said(words, out)?);
     }
     Ok(told)
+}
+
+/// A folder that a scan could not look into is told before the start; root may, unless it gives that right up.
+///
+/// Proves: CFG-1
+pub(crate) fn a_folder_that_cannot_be_listed_is_refused() -> Result<(), Failed> {
+    let folder = std::env::temp_dir().join(format!("leasehold-closed-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join("a"), "")?;
+    let mode = |mode| std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(mode));
+    let told = [0o000, 0o444, 0o700].map(|bits| {
+        mode(bits)?;
+        let mut command = without_the_rights_of_root()?;
+        command.args(["config", "check", "--role=producer"]).env("PRODUCER_SCAN_DIR", &folder);
+        command.output()
+    });
+    mode(0o700)?;
+    std::fs::remove_dir_all(&folder)?;
+    let wanted = ["cannot be listed: Permission", "its files cannot be looked at: Permission", ""];
+    for (told, wanted) in told.into_iter().zip(wanted) {
+        let told = told?;
+        let said = String::from_utf8_lossy(&told.stderr).into_owned();
+        same(&said, &Value::from(said.contains(wanted)), true)?;
+        same(&said, &Value::from(told.status.code()), if wanted.is_empty() { 0 } else { 3 })?;
+    }
+    Ok(())
+}
+
+/// The command, where root runs it without the right to look into every folder.
+fn without_the_rights_of_root() -> std::io::Result<Command> {
+    let command = env!("CARGO_BIN_EXE_leasehold");
+    if std::fs::metadata("/proc/self")?.uid() != 0 {
+        return Ok(Command::new(command));
+    }
+    let rights = "-dac_override,-dac_read_search";
+    let mut without = Command::new("setpriv");
+    without.args(["--inh-caps", rights, "--bounding-set", rights, command]);
+    Ok(without)
 }
 
 /// Where the server was looked for is told, and never who logs in.

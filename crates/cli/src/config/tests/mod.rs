@@ -5,6 +5,7 @@ use std::path::PathBuf;
 mod deploy;
 mod rules;
 mod secrets;
+mod whole;
 
 use crate::role::{self, Role};
 

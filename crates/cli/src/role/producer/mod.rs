@@ -27,9 +27,9 @@ const BATCH: usize = 500;
 /// Checks what only the folder itself can say.
 ///
 /// # Errors
-/// A folder that is none, a glob that is not understood.
+/// A folder that is none or cannot be listed, a glob that is not understood.
 pub(super) fn check(config: &Config) -> Result<(), Problems> {
-    scan::walk(config).map(|_| ())
+    scan::walk(config)?.listed(config)
 }
 
 /// Scans until `shutdown`, with a pause between two scans.

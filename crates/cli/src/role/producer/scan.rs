@@ -9,6 +9,9 @@ use ignore::{DirEntry, WalkBuilder};
 use super::super::file_job::Version;
 use crate::config::{Config, Problem, Problems};
 
+/// The key of the folder.
+const FOLDER: &str = "producer.scan_dir";
+
 /// A folder and what is taken from it.
 pub(super) struct Walk {
     folder: PathBuf,
@@ -20,37 +23,66 @@ pub(super) struct Walk {
 /// `/a/*.pdf` directly in `a`.
 ///
 /// # Errors
-/// A folder that cannot be opened, a glob that is not understood, each with its key.
+/// A folder that cannot be opened, globs that are not understood, each with its key.
 pub(super) fn walk(config: &Config) -> Result<Walk, Problems> {
-    let given = config.text("producer.scan_dir");
-    let refuse = |key: &str, value: &str, rule: String| {
-        Problems(vec![Problem::of(config.origin(key), key, value, rule)])
-    };
-    let folder = std::fs::canonicalize(given).map_err(|error| {
-        refuse("producer.scan_dir", given, format!("cannot be opened: {error}"))
-    })?;
-    if !folder.is_dir() {
-        return Err(refuse("producer.scan_dir", given, "is no folder".to_owned()));
-    }
-    let globs = |key: &str| {
-        let mut builder = OverrideBuilder::new(&folder);
-        for glob in config.list(key) {
-            if glob.starts_with('!') {
-                return Err(refuse(
-                    key,
-                    glob,
-                    "must not begin with !: use the other list".to_owned(),
-                ));
-            }
-            builder.add(glob).map_err(|error| refuse(key, glob, format!("is no glob: {error}")))?;
+    let folder = folder(config);
+    let within = folder.as_deref().unwrap_or(Path::new("."));
+    let globs = |key| globs(config, key, within);
+    let (include, exclude) = (globs("producer.include_globs"), globs("producer.exclude_globs"));
+    match (folder, include, exclude) {
+        (Ok(folder), Ok(include), Ok(exclude)) => Ok(Walk { folder, include, exclude }),
+        (folder, include, exclude) => {
+            let problems = [folder.err(), include.err(), exclude.err()];
+            Err(Problems(problems.into_iter().flatten().collect()))
         }
-        builder.build().map_err(|error| refuse(key, "", format!("are no globs: {error}")))
-    };
-    let (include, exclude) = (globs("producer.include_globs")?, globs("producer.exclude_globs")?);
-    Ok(Walk { folder, include, exclude })
+    }
+}
+
+fn refuse(config: &Config, key: &str, value: &str, rule: impl Into<String>) -> Problem {
+    Problem::of(config.origin(key), key, value, rule)
+}
+
+fn folder(config: &Config) -> Result<PathBuf, Problem> {
+    let given = config.text(FOLDER);
+    let folder = std::fs::canonicalize(given)
+        .map_err(|error| refuse(config, FOLDER, given, format!("cannot be opened: {error}")))?;
+    if folder.is_dir() { Ok(folder) } else { Err(refuse(config, FOLDER, given, "is no folder")) }
+}
+
+fn globs(config: &Config, key: &str, folder: &Path) -> Result<Override, Problem> {
+    let mut builder = OverrideBuilder::new(folder);
+    for glob in config.list(key) {
+        if glob.starts_with('!') {
+            return Err(refuse(config, key, glob, "must not begin with !: use the other list"));
+        }
+        builder
+            .add(glob)
+            .map_err(|error| refuse(config, key, glob, format!("is no glob: {error}")))?;
+    }
+    builder.build().map_err(|error| refuse(config, key, "", format!("are no globs: {error}")))
 }
 
 impl Walk {
+    /// Looks into the folder as a scan will. A scan itself goes on where it cannot: it may be only for now.
+    ///
+    /// # Errors
+    /// A folder whose names cannot be read, or whose files cannot be looked at.
+    pub(super) fn listed(&self, config: &Config) -> Result<(), Problems> {
+        let refused = |what: &str, why: std::io::Error| {
+            let rule = format!("{what}: {why}");
+            Err(Problems(vec![refuse(config, FOLDER, config.text(FOLDER), rule)]))
+        };
+        let first = std::fs::read_dir(&self.folder).and_then(|mut names| names.next().transpose());
+        if let Err(why) = first {
+            return refused("cannot be listed", why);
+        }
+        #[cfg(unix)]
+        if let Err(why) = rustix::fs::access(&self.folder, rustix::fs::Access::EXEC_OK) {
+            return refused("its files cannot be looked at", why.into());
+        }
+        Ok(())
+    }
+
     /// The folder.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
