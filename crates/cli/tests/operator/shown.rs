@@ -183,7 +183,7 @@ fn configurations(folder: &Path) -> Result<String, Failed> {
     let every = folder.join("every.yaml");
     let text = format!(
         "store: {{url: 'mysql://h/d'}}\nworker:\n  count: many\n  heartbeat_ttl: 1s\n  command: [{0}/none]\n\
-         producer: {{scan_dir: {0}/none, exclude_globs: ['a[']}}\n",
+         producer:\n  exclude_globs: ['a[']\n  scan_dir: {0}/none\n",
         folder.display()
     );
     std::fs::write(&every, text)?;
