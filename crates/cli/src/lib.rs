@@ -19,3 +19,5 @@ pub mod operate;
 mod place;
 #[doc(hidden)]
 pub mod role;
+#[doc(hidden)]
+pub mod variables;

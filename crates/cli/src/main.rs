@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use leasehold_cli::config::command as config;
 use leasehold_cli::failure::{Fatal, print};
-use leasehold_cli::{bench, conformance, manual, operate, role};
+use leasehold_cli::{bench, conformance, manual, operate, role, variables};
 
 /// Durable jobs in the database you already have.
 ///
@@ -15,6 +15,7 @@ use leasehold_cli::{bench, conformance, manual, operate, role};
 /// 6 jobs were given up in a run with --once.
 #[derive(Debug, Parser)]
 #[command(name = "leasehold", version, args_conflicts_with_subcommands = true)]
+#[command(after_long_help = variables::help())]
 struct Arguments {
     #[command(flatten)]
     role: role::Arguments,

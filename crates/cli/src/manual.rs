@@ -6,6 +6,8 @@ use std::io::{Result, Write};
 use clap::Command;
 use clap_mangen::Man;
 
+use crate::variables;
+
 /// Makes the page.
 ///
 /// # Errors
@@ -18,6 +20,7 @@ pub fn page(mut command: Command) -> Result<Vec<u8>> {
     whole.render_synopsis_section(&mut page)?;
     whole.render_description_section(&mut page)?;
     whole.render_options_section(&mut page)?;
+    page.write_all(variables::section().as_bytes())?;
     sections(&command, &mut page)?;
     whole.render_version_section(&mut page)?;
     Ok(page)

@@ -14,6 +14,8 @@ mod desk;
 mod keeping;
 #[path = "operator/shown.rs"]
 mod shown;
+#[path = "operator/variables.rs"]
+mod variables;
 
 use leasehold::{
     Actor, AuditEntry, ClaimRequest, Control, JobId, Json, NewEvent, PartitionName, QueueName,
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Trial::test("the_page_and_the_completions_are_whole", page_and_completions),
         Trial::test("every_help_is_as_it_was", answers::every_help_is_as_it_was),
         Trial::test("every_option_stands_in_the_page", shown::every_option_stands_in_the_page),
+        Trial::test("every_variable_is_named", variables::every_variable_is_named),
         Trial::test("the_configuration_is_as_it_was", shown::the_configuration_is_as_it_was),
         Trial::test("the_shipped_configuration_is_fine", the_shipped_configuration_is_fine),
         Trial::test("a_mistyped_database_is_not_made", a_mistyped_database_is_not_made),

@@ -31,7 +31,7 @@ use crate::place;
 #[derive(Clone, Debug, Args)]
 #[group(skip)]
 pub struct Place {
-    /// The database: a path, sqlite:PATH or postgres://…; else the configuration says
+    /// The database: a path, sqlite:PATH or postgres://…; else STORE_URL or the configuration says
     #[arg(long, global = true, value_name = "URL")]
     url: Option<String>,
     /// The configuration, whose store section names the database
@@ -41,7 +41,7 @@ pub struct Place {
     #[arg(long, global = true)]
     json: bool,
     /// Who asks, for the audit log
-    #[arg(long, global = true, value_name = "NAME", env = "USER", hide_env = true)]
+    #[arg(long, global = true, value_name = "NAME", env = "USER", hide_env_values = true)]
     actor: Option<String>,
 }
 

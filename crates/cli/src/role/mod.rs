@@ -42,7 +42,7 @@ pub struct Arguments {
     /// What this process does
     #[arg(long)]
     pub role: Option<Role>,
-    /// The configuration, a YAML file; without one the defaults and the environment hold
+    /// The configuration, a YAML file; the environment comes before it, and without one there are the defaults
     #[arg(long, value_name = "PATH")]
     pub config: Option<PathBuf>,
     /// Scan once, work until nothing is left, and end: with 6 where jobs were given up meanwhile
