@@ -45,7 +45,7 @@ pub struct Arguments {
     /// The configuration, a YAML file; the environment comes before it, and without one there are the defaults
     #[arg(long, value_name = "PATH")]
     pub config: Option<PathBuf>,
-    /// Scan once, work until nothing is left, and end: with 6 where jobs were given up meanwhile
+    /// Scan once, work until nothing is left that may run or is tried again soon, and end: with 6 where jobs were given up meanwhile
     #[arg(long, requires = "role")]
     pub once: bool,
 }

@@ -7,6 +7,7 @@ mod damage;
 mod ends;
 mod files;
 mod kills;
+mod once;
 #[cfg(target_os = "linux")]
 mod room;
 mod secrets;
@@ -48,6 +49,11 @@ const PLAYS: &[(&str, Play)] = &[
         "collector::a_collector_gets_the_trace_of_each_file",
         collector::a_collector_gets_the_trace_of_each_file,
     ),
+    (
+        "once::jobs_of_another_kind_keep_no_run_waiting",
+        once::jobs_of_another_kind_keep_no_run_waiting,
+    ),
+    ("once::what_nobody_may_claim_is_left", once::what_nobody_may_claim_is_left),
     ("secrets::a_secret_is_written_nowhere", secrets::a_secret_is_written_nowhere),
     ("secrets::half_a_secret_is_not_kept", secrets::half_a_secret_is_not_kept),
     ("kills::sigterm_burns_no_attempt", kills::sigterm_burns_no_attempt),

@@ -148,6 +148,14 @@ impl Yard {
         })
     }
 
+    /// Does something with the store of the play.
+    pub(crate) fn with_store<T>(
+        &self,
+        act: impl AsyncFnOnce(Arc<dyn Store>) -> leasehold::Result<T>,
+    ) -> Result<T, Failed> {
+        Ok(self.runtime.block_on(async { act(leasehold::connect(&self.url).await?).await })?)
+    }
+
     /// Runs statements behind the store's back; tables are named as SQLite has them.
     pub(crate) fn sql(&self, text: &'static str) -> Result<(), Failed> {
         let failed = |why: String| leasehold::Error::new(leasehold::ErrorKind::Corrupt, "sql", why);

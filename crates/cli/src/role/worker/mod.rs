@@ -3,6 +3,7 @@
 
 mod child;
 mod command;
+mod once;
 mod outcome;
 mod program;
 mod secrets;
@@ -55,13 +56,13 @@ pub(super) async fn run(process: &Process) -> Result<()> {
     builder(process)?.build().run(process.shutdown.clone()).await
 }
 
-/// Works until nothing is left to do now or later, or until `shutdown`.
+/// Works until no job of the folder is left that runs, is due, or is tried again soon, or until `shutdown`.
 ///
 /// # Errors
 /// As [`Worker::run`].
 pub(super) async fn until_idle(process: &Process) -> Result<()> {
     let done = process.shutdown.child_token();
-    let watch = outcome::when_empty(process, done.clone());
+    let watch = once::when_empty(process, done.clone());
     let (worked, watched) = tokio::join!(builder(process)?.build().run(done), watch);
     worked.and(watched)
 }
