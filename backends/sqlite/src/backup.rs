@@ -13,7 +13,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, Transaction, params};
 
 use crate::error::{corrupt, engine, named};
-use crate::files::Files;
+use crate::files::{Files, PART};
 use crate::open::{Place, Target};
 use crate::statement::{execute, row, sql};
 use crate::store::{Origin, SqliteStore};
@@ -121,7 +121,7 @@ pub fn abandon_restore(url: &str) {
 }
 
 fn part_of(to: &Path) -> PathBuf {
-    with_end(to, ".part")
+    with_end(to, PART)
 }
 
 impl SqliteStore {
@@ -159,8 +159,14 @@ impl Part {
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
             // Who had it may have removed it in between: then this is no longer the file of that name.
-            let ours = locked.metadata().map_err(failed)?.ino();
-            if fs::metadata(&path).is_ok_and(|named| named.ino() == ours) {
+            let ours = locked.metadata().map_err(failed)?;
+            if !fs::metadata(&path).is_ok_and(|named| named.ino() == ours.ino()) {
+                continue;
+            }
+            if ours.nlink() > 1 {
+                // A whole copy whose maker ended before it took this name away: the other one is in use.
+                fs::remove_file(&path).map_err(failed)?;
+            } else {
                 BESIDE.iter().for_each(|end| drop(fs::remove_file(with_end(&path, end))));
                 locked.set_len(0).map_err(failed)?; // what a copy that was cut off left behind
                 return Ok(Self { path, operation, locked });

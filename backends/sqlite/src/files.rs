@@ -51,23 +51,50 @@ impl Identity {
     }
 }
 
+/// What follows a path in the name of the copy that is being made for it.
+pub(crate) const PART: &str = ".part";
+
 /// Refuses a file with two names, before it is opened: the log goes by the name, so that two
-/// processes could each write a log of their own.
-pub(crate) fn refuse_second_name(path: &Path) -> Result<()> {
-    match std::fs::metadata(path) {
+/// processes could each write a log of their own. The name under which a copy was made is none: nobody
+/// opens it, and it is left where its maker ended just before the last step. Who may write takes it away.
+pub(crate) fn refuse_second_name(path: &Path, writes: bool) -> Result<()> {
+    let found = std::fs::metadata(path);
+    if let Ok(metadata) = &found
+        && names_of(metadata) == 2
+        && let Some(part) = left_name_of(path, metadata)
+    {
+        let is_gone = !writes || std::fs::remove_file(part).is_ok();
+        return if is_gone { Ok(()) } else { Err(second_name(path)) };
+    }
+    match found {
         Ok(metadata) if metadata.is_dir() => {
             let why = format!("{} is a folder, not a database file", path.display());
             Err(Error::new(ErrorKind::Invalid, UNNAMED, why))
         }
-        Ok(metadata) if names_of(&metadata) > 1 => {
-            let path = path.display();
-            let why =
-                format!("{path} has more than one name (a hard link), and each has its own log");
-            Err(Error::new(ErrorKind::Invalid, UNNAMED, why))
-        }
+        Ok(metadata) if names_of(&metadata) > 1 => Err(second_name(path)),
         // What cannot be looked at is refused by the open.
         _ => Ok(()),
     }
+}
+
+fn second_name(path: &Path) -> Error {
+    let path = path.display();
+    let why = format!("{path} has more than one name (a hard link), and each has its own log");
+    Error::new(ErrorKind::Invalid, UNNAMED, why)
+}
+
+/// The name that a whole copy still has from its making, unless there is a log of that name.
+fn left_name_of(path: &Path, metadata: &Metadata) -> Option<PathBuf> {
+    let beside = |end: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    let part = beside(PART);
+    let is_same = std::fs::symlink_metadata(&part)
+        .is_ok_and(|found| Identity::of(&found) == Identity::of(metadata));
+    let has_log = std::fs::metadata(beside(".part-wal")).is_ok_and(|log| log.len() > 0);
+    (is_same && !has_log).then_some(part)
 }
 
 impl Files {

@@ -100,7 +100,7 @@ impl Target {
             let conn = self.open_writer()?;
             return Ok((self, conn));
         }
-        refuse_second_name(&path).map_err(|error| named(error, "open"))?;
+        refuse_second_name(&path, false).map_err(|error| named(error, "open"))?;
         let log = std::fs::metadata(format!("{}-wal", path.display())).map_or(0, |log| log.len());
         let error = match self.open_to_look() {
             Ok(conn) => return Ok((self, conn)),
@@ -127,7 +127,7 @@ impl Target {
     pub(crate) fn open_writer(&self) -> Result<Connection> {
         if let Place::File(path) = &self.place {
             refuse_missing_folder(path)?;
-            refuse_second_name(path).map_err(|error| named(error, "open"))?;
+            refuse_second_name(path, true).map_err(|error| named(error, "open"))?;
         }
         let conn = self.open()?;
         into_wal(&conn)?;

@@ -191,6 +191,41 @@ async fn nothing_is_written_over_and_nothing_is_left_behind() {
     store.close().await;
 }
 
+/// Whoever made a copy was ended between its two last steps: it has its name, and still the one from its making.
+#[tokio::test]
+async fn a_whole_copy_whose_maker_was_ended_is_used_and_kept() {
+    let folder = Folder::new("linked");
+    let store = SqliteStore::open(&folder.url("jobs.db")).await.unwrap();
+    let _ = store.enqueue_one(job()).await.unwrap();
+    let (copy, part) = (folder.0.join("copy.db"), folder.0.join("copy.db.part"));
+    store.back_up(&copy).await.unwrap();
+    let link = || std::fs::hard_link(&copy, &part).unwrap();
+    link();
+    let looking = SqliteStore::open(&format!("sqlite:{}?mode=ro", copy.display())).await.unwrap();
+    assert_eq!(waiting(&looking.stats().await.unwrap()), 1);
+    looking.close().await;
+    assert!(part.exists(), "a look changes nothing");
+    assert_eq!(waiting(&stats(&copy).await), 1);
+    assert!(!part.exists());
+
+    // Put away, and another one made in its place: what was its name is not written to.
+    link();
+    let first = folder.0.join("first.db");
+    std::fs::rename(&copy, &first).unwrap();
+    let _ = store.enqueue_one(job()).await.unwrap();
+    store.back_up(&copy).await.unwrap();
+    assert_eq!((waiting(&stats(&first).await), waiting(&stats(&copy).await)), (1, 2));
+    assert!(!part.exists());
+
+    // A second name of any other kind is still one.
+    link();
+    std::fs::hard_link(&copy, folder.0.join("other.db")).unwrap();
+    let refused = SqliteStore::open(&copy.display().to_string()).await.unwrap_err();
+    assert!(refused.message().contains("more than one name"), "{refused}");
+    assert!(part.exists());
+    store.close().await;
+}
+
 /// The log of the file that was there would be read into the new one, which then is damaged, or silently the
 /// old one again.
 #[tokio::test]
