@@ -1,7 +1,7 @@
 //! Owns the overlay of a file over the defaults: which names it may hold, which value fits which
 //! key. Refuses to know how YAML is read or a text becomes a number.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use leasehold_sqlite::mask_url;
@@ -31,7 +31,7 @@ pub(super) fn overlay(
 ) {
     let name = path.display().to_string();
     let at = |(line, column): Place| Origin::File { path: name.clone(), line, column };
-    let bytes = match std::fs::read(path) {
+    let bytes = match beginning(path) {
         Ok(bytes) => bytes,
         // Whoever names a file means it: the defaults would scan another folder into another store.
         Err(error) => {
@@ -60,9 +60,16 @@ pub(super) fn overlay(
     }
 }
 
+/// As much of a file as is read, and a byte more where there is one: it need not have an end.
+fn beginning(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn tree(bytes: &[u8]) -> Result<Node, yaml::Fault> {
     if bytes.len() > BYTES_MAX {
-        return Err(((1, 1), format!("has {} bytes, at most {BYTES_MAX} are read", bytes.len())));
+        return Err(((1, 1), format!("is too long: at most {BYTES_MAX} bytes are read")));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = bytes.iter().take(error.valid_up_to());

@@ -165,7 +165,11 @@ fn a_broken_document_is_one_clear_error() {
     let deep = format!("worker: {}", "[".repeat(10_000));
     let got = refused("deep", deep);
     assert!(got.contains("lies deeper than 16 levels") || got.contains("is not YAML"), "{got}");
-    assert!(refused("large", vec![b'#'; 1024 * 1024 + 1]).contains("at most 1048576 are read"));
+    assert!(
+        refused("large", vec![b'#'; 1024 * 1024 + 1]).contains("at most 1048576 bytes are read")
+    );
+    let endless = load(Some(std::path::Path::new("/dev/zero")), &[]).unwrap_err().to_string();
+    assert!(endless.contains("at most 1048576 bytes are read"), "{endless}");
     assert_eq!(refused("bytes", b"worker:\n  count: \xff\n"), "bytes.yaml:2:1: is not UTF-8 text");
     let folder = std::env::temp_dir();
     assert!(load(Some(&folder), &[]).unwrap_err().to_string().contains("cannot be read"));
