@@ -38,6 +38,8 @@ const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("find_ids.sql", "PostgreSQL's planner needs no form of its own for each filter"),
     ("find_kind.sql", "PostgreSQL's planner needs no form of its own for each filter"),
     ("find_topic.sql", "PostgreSQL's planner needs no form of its own for each filter"),
+    ("hold_odd.sql", "PostgreSQL's columns hold nothing else than ids and texts"),
+    ("load_odd.sql", "PostgreSQL's columns hold nothing else than ids and texts"),
     ("insert_same.sql", "SQLite binds each row anew, so what is alike spares nothing"),
     ("insert_same_named.sql", "SQLite binds each row anew, so what is alike spares nothing"),
     ("lock_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),

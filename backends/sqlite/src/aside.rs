@@ -4,14 +4,16 @@
 use leasehold_core::row::AuditRow;
 use leasehold_core::rules::aside::{self, ASIDE_MAX};
 use leasehold_core::{
-    AuditEntry, Claim, ClaimId, ClaimRequest, Error, EventClaim, EventClaimRequest, EventId, JobId,
-    Json, ReclaimRequest, Reclaimed, Result, Timestamp,
+    AuditEntry, Claim, ClaimId, ClaimRequest, Error, ErrorKind, EventClaim, EventClaimRequest,
+    EventId, JobId, Json, PartitionName, ReclaimRequest, Reclaimed, Result, Timestamp,
 };
 use rusqlite::params;
+use uuid::Uuid;
 
 use crate::audit;
 use crate::joined::Joined;
-use crate::statement::{execute, sql};
+use crate::row::Columns;
+use crate::statement::{execute, rows, sql};
 use crate::store::SqliteStore;
 
 impl Joined<'_> {
@@ -46,6 +48,29 @@ impl Joined<'_> {
         })
     }
 
+    /// Holds back the rows whose id or partition is none; what they have for an id.
+    fn hold_odd(&self, error: &Error) -> Result<Vec<String>> {
+        self.verb("set aside", |facts| {
+            let mut odd = Vec::new();
+            rows(self.conn, sql!("load_odd"), params![facts.now.as_micros()], |row| {
+                let mut columns = Columns::of(row);
+                let (id, partition): (Vec<u8>, Option<Vec<u8>>) = (columns.raw()?, columns.raw()?);
+                if !is_sound(&id, partition.as_deref()) {
+                    odd.push(id);
+                }
+                Ok(())
+            })?;
+            let mut held = Vec::new();
+            for id in odd {
+                let is_there = execute(self.conn, sql!("hold_odd"), params![id])? > 0;
+                let shown = shown(&id);
+                self.enter(facts.now, &aside::set_odd_aside(&shown, error)?, is_there)?;
+                held.extend(is_there.then_some(shown));
+            }
+            Ok(held)
+        })
+    }
+
     fn enter(&self, now: Timestamp, entry: &AuditEntry, is_there: bool) -> Result<bool> {
         if is_there {
             self.shared.clock.keep(self.conn, now)?;
@@ -53,6 +78,20 @@ impl Joined<'_> {
             audit::add(self.conn, &row)?;
         }
         Ok(is_there)
+    }
+}
+
+/// Whether a row can be named, and found among those of its partition.
+fn is_sound(id: &[u8], partition: Option<&[u8]>) -> bool {
+    let is_name = |bytes| std::str::from_utf8(bytes).is_ok_and(|it| PartitionName::new(it).is_ok());
+    id.len() == 16 && partition.is_none_or(is_name)
+}
+
+/// An id as people read it; what is none in SQLite's own writing.
+fn shown(id: &[u8]) -> String {
+    match Uuid::from_slice(id) {
+        Ok(id) => id.to_string(),
+        Err(_) => format!("x'{}'", id.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
     }
 }
 
@@ -100,7 +139,7 @@ impl SqliteStore {
         if let Some(event) = error.damaged_event() {
             return self.set_event_aside(event, error, claim).await;
         }
-        let Some(job) = error.damaged_job() else { return Err(error) };
+        let Some(job) = error.damaged_job() else { return self.hold_odd(error).await };
         let entry = aside::set_aside(job, &error)?;
         if !self.verb("set aside", move |tx| tx.set_aside(job, claim, &entry)).await? {
             return Err(error);
@@ -109,6 +148,22 @@ impl SqliteStore {
             %job, %error,
             "a stored job cannot be read and rests until its row is mended and it is woken"
         );
+        Ok(())
+    }
+
+    /// Holds back what has no id to be put to rest by, or stands under a partition that is none.
+    async fn hold_odd(&self, error: Error) -> Result<()> {
+        if error.kind() != ErrorKind::Corrupt {
+            return Err(error);
+        }
+        let met = error.clone();
+        let held = self.verb("set aside", move |tx| tx.hold_odd(&met)).await?;
+        if held.is_empty() {
+            return Err(error);
+        }
+        for job in held {
+            tracing::error!(%error, "the stored job {job} has no id or partition and is held back until its row is mended");
+        }
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use leasehold_conformance::sweep;
 use leasehold_core::lab::{LabStore, altered};
 use leasehold_core::{
     ClaimRequest, ErrorKind, EventClaimRequest, IdempotencyKey, JobKind, Json, NewEvent, NewJob,
-    OrderKey, Ordering, QueueName, Result, Store, StoreExt, Topic, WorkerId,
+    OrderKey, Ordering, PartitionName, QueueName, Result, Store, StoreExt, Topic, WorkerId,
 };
 use leasehold_sqlite::rusqlite::types::Value;
 use leasehold_sqlite::rusqlite::{Connection, Params, params, params_from_iter};
@@ -185,6 +185,48 @@ async fn what_cannot_be_read_rests_and_holds_up_nothing_else() {
     assert_eq!(claims.iter().map(|it| it.fence.event()).collect::<Vec<_>>(), [second]);
     let dead = "leasehold_events where state = 'dead_letter' and finished_at is not null";
     assert_eq!((count(dead), store.claim_events(asked()).await.expect("claimed").len()), (1, 0));
+}
+
+/// Rows that cannot be named, and one in a partition that is no text, are held back; the others go on, and a mended
+/// one comes back.
+///
+/// Proves: GLO-1, WQ-3
+#[tokio::test]
+async fn what_has_no_id_or_partition_is_held_back() {
+    let ground = ground("guard-odd").await.expect("a store");
+    let (store, beside) = (&ground.store, &ground.beside);
+    let count = |rows: &str| -> i64 {
+        let text = format!("select count(*) from {rows}");
+        beside.query_row(&text, [], |row| row.get(0)).expect("a count")
+    };
+    let new = || NewJob::new(JobKind::new("resize").expect("a kind"), Json::null());
+    let of = |name: &str| new().partition(PartitionName::new(name).expect("a name"));
+    let all = vec![new(), new(), of("a"), of("b"), of("c")];
+    let _others = store.enqueue(all).await.expect("enqueued");
+    let one = store.claim(ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()])).await;
+    assert_eq!(one.expect("claimed").len(), 1);
+    let damage = "update leasehold_jobs set id = x'01' where state = 'leased'; \
+         update leasehold_jobs set lease_expires_at = heartbeat_at where state = 'leased'; \
+         update leasehold_jobs set id = x'' where id in \
+           (select id from leasehold_jobs where state = 'waiting' and partition is null limit 1); \
+         update leasehold_jobs set id = x'0203' where partition = 'b'; \
+         update leasehold_jobs set partition = cast(x'ff' as text) where partition = 'a'";
+    beside.execute_batch(damage).expect("damaged");
+    let jobs = || ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]).limit(9);
+    assert_eq!(store.claim(jobs()).await.expect("claimed").len(), 2);
+    assert_eq!(count("leasehold_jobs where held = 1 and state = 'waiting'"), 4);
+    assert_eq!(count("leasehold_audit where action = 'job.set_aside'"), 4);
+    assert_eq!(
+        count("leasehold_audit where target in ('job x''''', 'job x''01''', 'job x''0203''')"),
+        3
+    );
+    assert_eq!(store.claim(jobs()).await.expect("claimed").len(), 0);
+    assert!(store.stats().await.is_ok());
+
+    let mend =
+        "update leasehold_jobs set partition = null, held = 0 where length(id) = 16 and held = 1";
+    beside.execute_batch(mend).expect("mended");
+    assert_eq!(store.claim(jobs()).await.expect("claimed").len(), 1);
 }
 
 /// What cannot be read and cannot be put to rest either, for somebody's trigger keeps it: whoever meets it is told,

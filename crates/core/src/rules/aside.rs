@@ -15,7 +15,15 @@ pub const ASIDE_MAX: usize = 1_000;
 /// # Errors
 /// None that a caller could cause; the actor's name is a good one.
 pub fn set_aside(job: JobId, error: &Error) -> Result<AuditEntry> {
-    let entry = AuditEntry::new(Actor::new("leasehold")?, "job.set_aside", format!("job {job}"));
+    set_odd_aside(&job.to_string(), error)
+}
+
+/// The same of a row whose id is none, under what stands in its place.
+///
+/// # Errors
+/// As [`set_aside`].
+pub fn set_odd_aside(id: &str, error: &Error) -> Result<AuditEntry> {
+    let entry = AuditEntry::new(Actor::new("leasehold")?, "job.set_aside", format!("job {id}"));
     Ok(entry.detail(error.message()))
 }
 
