@@ -87,6 +87,7 @@ create table leasehold.jobs (
   traceparent text,
   partition text collate "C",
   replay_of uuid,
+  waited boolean not null default false, -- whether any job has ever waited for its end
   constraint jobs_lease_exactly_when_leased check (
     (state = 'leased') = (worker_id is not null)
     and (worker_id is null) = (lease_expires_at is null)
@@ -399,6 +400,18 @@ as $$
     at + (us / 1000000) * interval '1 second' + (us % 1000000) * interval '1 microsecond',
     timestamptz '9999-12-31 23:59:59.999999+00'
   )
+$$;
+
+-- Fails as a transaction to be run again where a time has come.
+create function leasehold.unless_past(at timestamptz) returns boolean
+language plpgsql
+as $$
+begin
+  if clock_timestamp() >= at then
+    raise exception 'leasehold: the locks took too long' using errcode = 'serialization_failure';
+  end if;
+  return true;
+end
 $$;
 
 -- An enqueue in the caller's transaction: `new`, `existing`, `conflict`, `not_found` or `invalid`. Only

@@ -62,7 +62,9 @@ impl Running {
             trace,
         }));
         let run = Run { worker: self.worker.clone(), closing: self.closing.clone(), lost };
+        let beginning = self.unbegun.add();
         let work = async move {
+            drop(beginning);
             let begun = clock::now();
             let over = run.run(handler, context).await;
             let (outcome, is_well) = over.outcome();

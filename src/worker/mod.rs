@@ -2,6 +2,7 @@
 //! leases, settles them. It refuses to know any engine; it speaks to a `Store`.
 
 mod ask;
+mod begun;
 mod builder;
 mod context;
 mod handler;

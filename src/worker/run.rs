@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{Asked, Asking, Next};
+use super::begun::Unbegun;
 use super::builder::Worker;
 use super::name::name_from_env;
 use super::settle::Settler;
@@ -21,6 +22,8 @@ use crate::maintenance::Maintenance;
 
 /// Every which claim starts at another queue, so that none starves.
 const ROTATE: usize = 16;
+/// How often jobs are given the chance to end while none does.
+const STILL_LOOKS: u32 = 8;
 /// How long the releases at the end of a shutdown may take.
 const RELEASE_MAX: Duration = Duration::from_secs(5);
 /// How often a call at the start is tried, and how long to wait between the tries at most.
@@ -35,6 +38,7 @@ pub(super) struct Running {
     /// Says that the deadline of the shutdown has come.
     pub(super) closing: CancellationToken,
     pub(super) shutdown: CancellationToken,
+    pub(super) unbegun: Unbegun,
     asking: Asking,
 }
 
@@ -86,6 +90,7 @@ impl Worker {
             settler,
             closing: CancellationToken::new(),
             shutdown,
+            unbegun: Unbegun::default(),
             asking,
         })
     }
@@ -138,14 +143,14 @@ impl Running {
     /// are claimed meanwhile; but no more than that.
     async fn free(&self, tasks: &mut JoinSet<()>) -> usize {
         let slots = self.worker.slots;
-        loop {
-            let before = tasks.len();
-            // Jobs that are about to end do so first, so that one claim fills all their slots.
+        // Jobs that are about to end do so first, so that one claim fills all their slots.
+        self.unbegun.none().await;
+        let (mut before, mut looks) = (tasks.len(), 0);
+        while looks < STILL_LOOKS && before > 0 {
             tokio::task::yield_now().await;
             while tasks.try_join_next().is_some() {}
-            if tasks.len() == before || tasks.is_empty() {
-                break;
-            }
+            looks = if tasks.len() == before { looks + 1 } else { 0 };
+            before = tasks.len();
         }
         let unsettled = self.settler.on_their_way().saturating_sub(slots);
         slots.saturating_sub(tasks.len() + unsettled)

@@ -69,7 +69,7 @@ const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
         "succeed_jobs.sql",
         "PostgreSQL locks and reads the rows before, and compares the fence there",
     ),
-    ("touch_jobs.sql", "SQLite has one writer at a time, whose snapshot is the newest"),
+    ("mark_parents.sql", "SQLite has one writer at a time, who looks at waits"),
     ("without_due.sql", "SQLite asks claim.sql for one row"),
     ("stats_health.sql", "SQLite's library tells its own version"),
 ];

@@ -18,6 +18,7 @@ use crate::joined::{Joined, Verb};
 use crate::load::{self, Facts};
 use crate::row::{ClaimedBy, Columns};
 use crate::statement::{Db, Sql, sql};
+use crate::write::Spared;
 use crate::{deliver, letters, turns};
 
 /// The most expired rows that one claim takes back in passing.
@@ -72,6 +73,7 @@ impl Verb for ClaimRequest {
             }
         }
         taking.look_up(found).await?;
+        tx.shared.needs_long(names.iter().map(|name| (name, taking.is_limited(name))));
         for name in &names {
             taking.fill_from(name).await?;
         }
@@ -107,7 +109,7 @@ impl Verb for ReclaimRequest {
 }
 
 impl Taking<'_> {
-    fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.request.limit.saturating_sub(self.rows.len())
     }
 
@@ -164,17 +166,16 @@ impl Taking<'_> {
         if queue.paused || self.left() == 0 {
             return Ok(());
         }
-        let shared = self.shared.contains(name);
-        let limited = shared || queue.limit.is_some() || self.facts.limit.is_some();
+        if self.shared.contains(name) {
+            return self.fill_in_turns(&queue).await;
+        }
+        let limited = self.is_limited(name);
         let raised = if limited { self.take_back(name).await? } else { Vec::new() };
         let want = self.left().min(self.room(&queue).await?);
         if want == 0 {
             return Ok(());
         }
-        let lease = self.request.lease_for(Some(&queue), self.joined.shared.limits.lease_default);
-        if shared {
-            return self.fill_in_turns(&queue, want, lease, &raised).await;
-        }
+        let lease = self.lease(&queue);
         let mut found = self.candidates(name, want, lease, &raised, limited).await?;
         if !limited && found.len() < want {
             let raised = self.take_back(name).await?;
@@ -187,8 +188,19 @@ impl Taking<'_> {
         Ok(())
     }
 
+    /// Whether what a queue's claim takes depends on what is leased.
+    fn is_limited(&self, name: &QueueName) -> bool {
+        let has_limit = self.queues.get(name).is_some_and(|queue| queue.limit.is_some());
+        has_limit || self.facts.limit.is_some() || self.shared.contains(name)
+    }
+
+    /// The lease of a queue's jobs.
+    pub(crate) fn lease(&self, queue: &QueueRow) -> LeaseLength {
+        self.request.lease_for(Some(queue), self.joined.shared.limits.lease_default)
+    }
+
     /// Reclaims a queue's expired rows, written at once, so that they are candidates again.
-    async fn take_back(&self, queue: &QueueName) -> Result<Vec<JobId>> {
+    pub(crate) async fn take_back(&self, queue: &QueueName) -> Result<Vec<JobId>> {
         let queues = std::slice::from_ref(queue);
         let found = expired(&self.joined.db, &self.facts, Some(queues), RECLAIM_MAX).await?;
         if found.is_empty() {
@@ -201,7 +213,7 @@ impl Taking<'_> {
     }
 
     /// How many more leases the limits allow. What this very call took is counted too: it is written.
-    async fn room(&self, queue: &QueueRow) -> Result<usize> {
+    pub(crate) async fn room(&self, queue: &QueueRow) -> Result<usize> {
         let (db, now) = (&self.joined.db, self.facts.now);
         let mut left = usize::MAX;
         if queue.limit.is_some() {
@@ -279,7 +291,8 @@ impl Taking<'_> {
         for (row, request) in self.rows.iter().zip(self.requests) {
             claims.push(work.claim_of(row, request, checkpoints.remove(&row.id))?);
         }
-        self.joined.write(work).await?;
+        let spared = Spared { is_last: true, ..Spared::default() };
+        self.joined.write_sparing(work, &spared).await?;
         Ok(claims)
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     #[cfg(feature = "lab")]
     pub(crate) clock: Option<ManualClock>,
     pub(crate) lifecycles: Mutex<Option<Registered>>,
+    /// The queues whose last claim could not go the quick way, for limits or partitions.
+    pub(crate) long: Mutex<BTreeSet<QueueName>>,
 }
 
 impl Shared {
@@ -46,6 +48,23 @@ impl Shared {
     pub(crate) fn known_lifecycles(&self) -> Option<(Arc<Lifecycles>, Arc<Plain>)> {
         let known = self.lifecycles.lock().unwrap_or_else(PoisonError::into_inner);
         known.as_ref().map(|(_, all, plain)| (Arc::clone(all), Arc::clone(plain)))
+    }
+
+    /// Notes of some queues whether their claims need the long way.
+    pub(crate) fn needs_long<'q>(&self, queues: impl Iterator<Item = (&'q QueueName, bool)>) {
+        let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
+        for (queue, needs_long) in queues {
+            if !needs_long {
+                long.remove(queue);
+            } else if !long.contains(queue) {
+                long.insert(queue.clone());
+            }
+        }
+    }
+
+    /// Whether the last claim from a queue needed the long way; if the next does not, that notes it.
+    pub(crate) fn needed_long(&self, queue: &QueueName) -> bool {
+        self.long.lock().unwrap_or_else(PoisonError::into_inner).contains(queue)
     }
 
     /// The time in tests; the server's counts where it is `None`.

@@ -121,6 +121,7 @@ impl PostgresStore {
             #[cfg(feature = "lab")]
             clock: origin.clock,
             lifecycles: Mutex::new(None),
+            long: Mutex::default(),
         };
         let (marks, line) = (Marks::default(), Line::new());
         Self(Arc::new(Inner { shared, target, pools, marks, line, wakes }))

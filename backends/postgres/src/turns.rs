@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::future::try_join;
+use futures_util::future::{try_join_all, try_join3};
 use leasehold_core::row::{QueueRow, TurnRow};
 use leasehold_core::rules::{Ask, Changes, Ring, Stretch, Turns, Waiting};
 use leasehold_core::{JobId, LeaseLength, PartitionName, QueueName, Result};
@@ -12,8 +12,9 @@ use tokio_postgres::Row;
 
 use crate::bind::Params;
 use crate::claim::{Taken, Taking};
+use crate::own::Own;
 use crate::row::Columns;
-use crate::statement::{Db, sql};
+use crate::statement::{Db, Sql, sql};
 
 /// How many times as many partitions as jobs are wanted a claim finds at most, which is only where it meets
 /// heads that are locked.
@@ -31,15 +32,19 @@ pub(crate) async fn shared(db: &Db<'_>, names: &[&QueueName]) -> Result<BTreeSet
 }
 
 impl Taking<'_> {
-    /// Claims up to `want` rows.
-    pub(crate) async fn fill_in_turns(
-        &mut self,
-        queue: &QueueRow,
-        want: usize,
-        lease: LeaseLength,
-        raised: &[JobId],
-    ) -> Result<()> {
-        let (before, plain) = try_join(self.turn(&queue.name), self.plain(&queue.name)).await?;
+    /// Claims as many rows as are wanted and have room.
+    pub(crate) async fn fill_in_turns(&mut self, queue: &QueueRow) -> Result<()> {
+        let name = &queue.name;
+        let (raised, before, mut plain) =
+            try_join3(self.take_back(name), self.turn(name), self.plain(name)).await?;
+        if !raised.is_empty() {
+            plain = self.plain(name).await?;
+        }
+        let want = self.left().min(self.room(queue).await?);
+        if want == 0 {
+            return Ok(());
+        }
+        let (lease, raised) = (self.lease(queue), &*raised);
         let (mut ring, mut heads) = (Ring::new(before.as_ref()), Heads::new());
         let mut turns = Turns::new(self.facts.now, queue, want, before);
         let mut found = Vec::new();
@@ -188,26 +193,41 @@ fn step(columns: &mut Columns<'_>, queue: &QueueName) -> Result<Step> {
 
 /// Writes whose turn it was, and what may still be started.
 pub(crate) async fn write(db: &Db<'_>, changes: &Changes) -> Result<()> {
-    if !changes.turns.is_empty() {
-        let turns = || changes.turns.iter();
-        let named =
-            |row: &TurnRow| row.partition.as_ref().map_or("", PartitionName::as_str).to_owned();
-        let values = Params::new()
-            .many(turns().map(|row| row.queue.as_str()))
-            .many(turns().map(|row| row.turn))
-            .many(turns().map(named));
-        db.execute(sql!("write_turns"), values).await?;
-    }
-    if !changes.starts.is_empty() {
-        let starts = || changes.starts.iter();
-        let values = Params::new()
-            .many(starts().map(|row| row.queue.as_str()))
-            .many(starts().map(|row| row.partition.as_str()))
-            .many(starts().map(|row| row.level))
-            .many(starts().map(|row| row.at))
-            .many(starts().map(|row| row.open_at))
-            .many(starts().map(|row| row.full_at));
-        db.execute(sql!("write_starts"), values).await?;
-    }
-    Ok(())
+    let writes = statements(changes).map(|(sql, values)| db.execute(sql, values));
+    try_join_all(writes).await.map(|_| ())
+}
+
+/// Writes them as the last of a transaction of the store's own, with its commit sent along.
+pub(crate) async fn write_last(db: &Db<'_>, own: &Own<'_>, changes: &Changes) -> Result<()> {
+    let all: Vec<(Sql, Params)> = statements(changes).collect();
+    try_join_all(all.iter().map(|(sql, values)| db.prepare(*sql, values))).await?;
+    let writes = try_join_all(all.into_iter().map(|(sql, values)| db.execute(sql, values)));
+    own.commit_along(async { writes.await.map(|_| ()) }).await
+}
+
+fn statements(changes: &Changes) -> impl Iterator<Item = (Sql, Params)> {
+    let turns = turns(changes).map(|values| (sql!("write_turns"), values));
+    turns.into_iter().chain(starts(changes).map(|values| (sql!("write_starts"), values)))
+}
+
+fn turns(changes: &Changes) -> Option<Params> {
+    let turns = || changes.turns.iter();
+    let named = |row: &TurnRow| row.partition.as_ref().map_or("", PartitionName::as_str).to_owned();
+    let values = Params::new()
+        .many(turns().map(|row| row.queue.as_str()))
+        .many(turns().map(|row| row.turn))
+        .many(turns().map(named));
+    (!changes.turns.is_empty()).then_some(values)
+}
+
+fn starts(changes: &Changes) -> Option<Params> {
+    let starts = || changes.starts.iter();
+    let values = Params::new()
+        .many(starts().map(|row| row.queue.as_str()))
+        .many(starts().map(|row| row.partition.as_str()))
+        .many(starts().map(|row| row.level))
+        .many(starts().map(|row| row.at))
+        .many(starts().map(|row| row.open_at))
+        .many(starts().map(|row| row.full_at));
+    (!changes.starts.is_empty()).then_some(values)
 }

@@ -3,12 +3,12 @@
 //!
 //! A parent is locked by whoever adds a wait for it and by whoever ends it, and its waits are read by a
 //! statement after that lock, so neither misses the other; a child likewise by whoever ends one of its
-//! parents. Rows that are locked only to be looked at are written as they are, so that a transaction
-//! whose snapshot is older than that fails and begins anew.
+//! parents. A parent is written by that, so that a transaction whose snapshot is older fails and begins
+//! anew, and the quick settlement, which looks at no waits, passes over it.
 
 use std::collections::BTreeSet;
 
-use futures_util::future::try_join3;
+use futures_util::future::try_join;
 use leasehold_core::row::WaitRow;
 use leasehold_core::rules::{Changes, Work};
 use leasehold_core::{JobId, NewJob, OnFailure, Paging, ParentCounts, Result, State, WaitView};
@@ -87,24 +87,18 @@ fn wait(columns: &mut Columns<'_>) -> Result<WaitRow> {
 
 /// Adds waits and writes waits back.
 pub(crate) async fn write(db: &Db<'_>, changes: &Changes) -> Result<()> {
-    let (touched, added, written) =
-        (touch(db, changes), add(db, &changes.waits_new), back(db, &changes.waits));
-    try_join3(touched, added, written).await.map(|_| ())
+    try_join(add(db, &changes.waits_new), back(db, &changes.waits)).await.map(|_| ())
 }
 
-/// Writes the parents of new open waits that are written for no other reason.
-async fn touch(db: &Db<'_>, changes: &Changes) -> Result<()> {
-    if changes.waits_new.is_empty() {
-        return Ok(());
-    }
-    let new = changes.jobs_new.iter().map(|(row, _)| row.id);
-    let written: BTreeSet<JobId> = new.chain(changes.jobs.iter().map(|row| row.id)).collect();
+/// Notes on the parents of new open waits that somebody waits for them; after those among them that are
+/// new are there.
+pub(crate) async fn mark_parents(db: &Db<'_>, changes: &Changes) -> Result<()> {
     let open = changes.waits_new.iter().filter(|row| row.open).map(|row| row.parent);
-    let parents: BTreeSet<JobId> = open.filter(|id| !written.contains(id)).collect();
+    let parents: BTreeSet<JobId> = open.collect();
     if parents.is_empty() {
         return Ok(());
     }
-    db.execute(sql!("touch_jobs"), Params::new().many(parents)).await.map(|_| ())
+    db.execute(sql!("mark_parents"), Params::new().many(parents)).await.map(|_| ())
 }
 
 async fn add(db: &Db<'_>, rows: &[WaitRow]) -> Result<()> {

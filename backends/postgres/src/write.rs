@@ -2,6 +2,7 @@
 //! table. Decides nothing; notes only which waiters the changes are news for.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
 
 use futures_util::future::{try_join, try_join3, try_join5};
@@ -107,6 +108,7 @@ pub(crate) async fn changes(
         ),
     )
     .await?;
+    waits::mark_parents(db, changes).await?;
     number_events(db, changes).await?;
     if !changes.turns.is_empty() || !changes.starts.is_empty() {
         turns::write(db, changes).await?;
@@ -122,12 +124,16 @@ pub(crate) async fn changes(
     .map(|_| ())
 }
 
-/// Writes new jobs that are alike, where that is all there is to write, with the commit sent along; tells
-/// whether it did.
+/// Writes new jobs that are alike, or whose turn it was, where that is all there is to write, with the commit
+/// sent along; tells whether it did.
 async fn try_as_last(tx: &Joined<'_>, spared: &Spared, changes: &mut Changes) -> Result<bool> {
-    let Some(own) = tx.own.filter(|_| spared.marks_locked && is_jobs_only(changes)) else {
+    let Some(own) = tx.own else { return Ok(false) };
+    if is_turns_only(changes) {
+        return turns::write_last(&tx.db, own, changes).await.map(|()| true);
+    }
+    if !spared.marks_locked || !is_jobs_only(changes) {
         return Ok(false);
-    };
+    }
     let Some((jobs, rows)) = new_jobs::only_statement(&changes.jobs_new) else { return Ok(false) };
     let Some((marks, places)) = marks::statement(changes) else { return Ok(false) };
     try_join(tx.db.prepare(marks, &places), tx.db.prepare(jobs, &rows)).await?;
@@ -138,9 +144,17 @@ async fn try_as_last(tx: &Joined<'_>, spared: &Spared, changes: &mut Changes) ->
 
 /// Whether new jobs are all there is to write.
 fn is_jobs_only(changes: &mut Changes) -> bool {
-    let jobs = std::mem::take(&mut changes.jobs_new);
+    let jobs = take(&mut changes.jobs_new);
     let is_all = changes.is_empty();
     changes.jobs_new = jobs;
+    is_all
+}
+
+/// Whether turns, and starts, are all there is to write.
+fn is_turns_only(changes: &mut Changes) -> bool {
+    let (turns, starts) = (take(&mut changes.turns), take(&mut changes.starts));
+    let is_all = changes.is_empty() && !turns.is_empty();
+    (changes.turns, changes.starts) = (turns, starts);
     is_all
 }
 

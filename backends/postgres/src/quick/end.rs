@@ -10,6 +10,7 @@ use leasehold_core::{
     ClaimId, Epoch, Error, JobId, Place, Result, Settled, Settlement, Verdict, WorkerId,
 };
 use tokio_postgres::Row;
+use uuid::Uuid;
 
 use super::{Plain, SUCCESS, alone};
 use crate::bind::Params;
@@ -113,7 +114,7 @@ impl PostgresStore {
                 .one(SUCCESS.1.as_str())
                 .one(is_alone)
         });
-        let read = |row: &Row| Columns::of(row).id().map(JobId::from_uuid);
+        let read = |row: &Row| Columns::of(row).raw::<Vec<Uuid>>();
         let first = values.next().unwrap_or_default();
         let rest: Vec<Params> = values.collect();
         let ended = if is_alone {
@@ -126,7 +127,7 @@ impl PostgresStore {
             own.at_once(writes).await.map(|ended| ended.concat())
         };
         match ended {
-            Ok(ended) => Ok(ended.into_iter().collect()),
+            Ok(ended) => Ok(ended.into_iter().flatten().map(JobId::from_uuid).collect()),
             Err(error) if error.is_transaction_restart() => Ok(BTreeSet::new()),
             Err(error) => Err(named(error, "settle")),
         }

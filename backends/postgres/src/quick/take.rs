@@ -32,11 +32,11 @@ impl PostgresStore {
     /// Claims the quick way; `None` where that is no way for this request.
     pub(crate) async fn take(&self, request: &ClaimRequest) -> Result<Option<Vec<Claim>>> {
         let [queue] = &*request.queues else { return Ok(None) };
-        if request.repeat || request.check().is_err() {
+        let shared = self.shared();
+        if request.repeat || request.check().is_err() || shared.needed_long(queue) {
             return Ok(None);
         }
         let Some((lifecycles, plain)) = self.quick() else { return Ok(None) };
-        let shared = self.shared();
         let values = Params::new()
             .one(queue.as_str())
             .one(shared.manual_now())

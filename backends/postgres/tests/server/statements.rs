@@ -170,7 +170,7 @@ const TABLE: &[(&str, &str)] = &[
         "take_key",
         "{x text 'scope'}, {keys}, {new}, {x bytea decode(repeat('00', 32), 'hex')}, {x timestamptz now()}, now()",
     ),
-    ("touch_jobs", "{leased}"),
+    ("mark_parents", "{leased}"),
     ("without_due", "'default', now()"),
     (
         "write_dead_letter",
