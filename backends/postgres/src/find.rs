@@ -1,11 +1,11 @@
 //! Owns listings: pages by id (or number), and the views readers get. Writes nothing.
 
-use leasehold_core::listing::{Listed, listed, page, page_past};
+use leasehold_core::listing::{self, Listed, listed, page, page_past};
 use leasehold_core::row::QueueRow;
 use leasehold_core::rules::Lifecycles;
 use leasehold_core::{
     Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView,
-    LetterFilter, Page, Paging, Query, Result, TransitionView, WaitView,
+    LetterFilter, Page, Paging, Query, Result, TransitionView, UnreadableView, WaitView,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -69,7 +69,10 @@ pub(crate) async fn find(db: &Db<'_>, shared: &Shared, query: &Query) -> Result<
             Ok(Page::from_parts(found.collect(), None))
         }
         Query::Queues => {
-            let found = queues(db).await?.into_iter().map(|row| Found::Queue(row.into()));
+            let found = queues_past(db).await?.into_iter().map(|row| match row {
+                Ok(row) => Found::Queue(row.into()),
+                Err(row) => Found::Unreadable(row),
+            });
             Ok(Page::from_parts(found.collect(), None))
         }
         _ => Err(Error::invalid("find", "this version does not know the query")),
@@ -171,7 +174,13 @@ async fn transitions(db: &Db<'_>, job: JobId, paging: &Paging) -> Result<Vec<Tra
     db.rows(sql!("find_transitions"), values, read).await
 }
 
-/// Every queue, by name.
+/// Every queue that can be read, by name.
 pub(crate) async fn queues(db: &Db<'_>) -> Result<Vec<QueueRow>> {
-    db.rows(sql!("find_queues"), Params::new(), |row| Columns::of(row).queue()).await
+    Ok(queues_past(db).await?.into_iter().flatten().collect())
+}
+
+/// Every queue by name, and what stands in the place of one that cannot be read.
+pub(crate) async fn queues_past(db: &Db<'_>) -> Result<Vec<Result<QueueRow, UnreadableView>>> {
+    let read = |row: &Row| listing::named(Columns::of(row).queue(), Columns::of(row).raw());
+    db.rows(sql!("find_queues"), Params::new(), read).await
 }

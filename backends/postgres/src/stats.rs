@@ -23,7 +23,7 @@ pub(crate) async fn stats(db: &Db<'_>, shared: &Shared, scope: StatsScope) -> Re
     let mut stats = Stats::new(facts.now, facts.epoch, engine);
     stats.warnings = warnings;
     stats.limit = facts.limit;
-    let mut figures = Figures::of(find::queues(db).await?);
+    let mut figures = Figures::past(find::queues_past(db).await?);
     if scope >= StatsScope::Live {
         waiting(db, &facts, &mut figures).await?;
         blocked(db, &mut figures).await?;

@@ -62,6 +62,7 @@ macro_rules! stories {
 }
 
 const STORIES: &[(&str, Story)] = &stories![
+    aside::a_queue_that_cannot_be_read_hides_no_other,
     aside::figures_leave_out_what_cannot_be_read,
     aside::live_leases_of_others_are_left_alone,
     aside::unreadable_events_end_and_hold_up_no_other,

@@ -1,11 +1,11 @@
 //! Owns listings: pages by id (or number), and the views readers get. Writes nothing.
 
-use leasehold_core::listing::{Listed, listed, page, page_past};
+use leasehold_core::listing::{self, Listed, listed, page, page_past};
 use leasehold_core::row::QueueRow;
 use leasehold_core::rules::Lifecycles;
 use leasehold_core::{
     Cursor, DeadLetterView, Error, EventFilter, EventView, Found, JobFilter, JobId, JobView,
-    LetterFilter, Page, Paging, Query, Result, TransitionView, WaitView,
+    LetterFilter, Page, Paging, Query, Result, TransitionView, UnreadableView, WaitView,
 };
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params};
@@ -70,7 +70,10 @@ pub(crate) fn find(conn: &Connection, shared: &Shared, query: &Query) -> Result<
             Ok(Page::from_parts(found.into_iter().collect(), None))
         }
         Query::Queues => {
-            let found = queues(conn)?.into_iter().map(|row| Found::Queue(row.into()));
+            let found = queues_past(conn)?.into_iter().map(|row| match row {
+                Ok(row) => Found::Queue(row.into()),
+                Err(row) => Found::Unreadable(row),
+            });
             Ok(Page::from_parts(found.collect(), None))
         }
         _ => Err(Error::invalid("find", "this version does not know the query")),
@@ -225,7 +228,14 @@ fn transitions(conn: &Connection, job: JobId, paging: &Paging) -> Result<Vec<Tra
     rows(conn, sql!("find_transitions"), values, |row| Ok(Columns::of(row).transition()?.into()))
 }
 
-/// Every queue, by name.
+/// Every queue that can be read, by name.
 pub(crate) fn queues(conn: &Connection) -> Result<Vec<QueueRow>> {
-    rows(conn, sql!("find_queues"), [], |row| Columns::of(row).queue())
+    Ok(queues_past(conn)?.into_iter().flatten().collect())
+}
+
+/// Every queue by name, and what stands in the place of one that cannot be read.
+pub(crate) fn queues_past(conn: &Connection) -> Result<Vec<Result<QueueRow, UnreadableView>>> {
+    rows(conn, sql!("find_queues"), [], |row| {
+        listing::named(Columns::of(row).queue(), Columns::of(row).raw())
+    })
 }

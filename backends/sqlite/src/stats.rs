@@ -17,7 +17,7 @@ pub(crate) fn stats(conn: &Connection, shared: &Shared, scope: StatsScope) -> Re
     let engine = format!("SQLite {}", rusqlite::version());
     let mut stats = Stats::new(facts.now, facts.epoch, engine);
     stats.limit = facts.limit;
-    let mut figures = Figures::of(find::queues(conn)?);
+    let mut figures = Figures::past(find::queues_past(conn)?);
     if scope >= StatsScope::Live {
         waiting(conn, &facts, &mut figures)?;
         blocked(conn, &mut figures)?;

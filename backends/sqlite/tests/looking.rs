@@ -10,8 +10,9 @@ mod place;
 use std::path::{Path, PathBuf};
 
 use leasehold_core::{
-    ClaimRequest, ErrorKind, EventFilter, Found, JobFilter, JobKind, Json, NewEvent, NewJob,
-    Paging, Query, QueueName, Stats, Store, StoreExt, Timestamp, Topic, WorkerId,
+    ClaimRequest, Control, ErrorKind, EventFilter, Found, JobFilter, JobKind, Json, NewEvent,
+    NewJob, Paging, PruneRequest, Query, QueueName, Stats, Store, StoreExt, Timestamp, Topic,
+    WorkerId,
 };
 use leasehold_sqlite::rusqlite::{Connection, Transaction};
 use leasehold_sqlite::{SqliteStore, open, own_error};
@@ -159,6 +160,32 @@ async fn a_row_whose_id_is_none_is_listed_like_any_other_that_cannot_be_read() {
     let query = Query::Events(EventFilter::new(), Paging::first(1));
     let found = store.find(query).await.expect("a page").items;
     assert!(matches!(found[..], [Found::Unreadable(_)]), "{found:?}");
+}
+
+/// A queue whose row cannot be read takes neither the figures nor the settings of the others away, nor their upkeep.
+///
+/// Proves: GLO-1, QUE-6
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_cannot_be_read_hides_no_other() {
+    let place = Place::new("look-queues");
+    let store = open(&place.url()).await.expect("new");
+    for name in ["a", "b"] {
+        let queue = QueueName::new(name).expect("a name");
+        let _ = store.enqueue_one(job().queue(queue.clone())).await.expect("enqueued");
+        store.control(Control::Pause(queue)).await.expect("paused");
+    }
+    let damage = |tx: &Transaction<'_>| {
+        tx.execute_batch("update leasehold_queues set name = '' where name = 'a'")
+            .map_err(own_error)
+    };
+    store.transaction(damage).await.expect("damaged");
+    let stats = store.stats().await.expect("figures");
+    let sound = stats.queue(&QueueName::new("b").expect("a name")).expect("b");
+    assert!(sound.paused && sound.ready == 1, "{sound:?}");
+    assert!(stats.warnings.iter().any(|it| it.contains("a queue whose row")), "{stats:?}");
+    let found = store.find(Query::Queues).await.expect("a listing").items;
+    assert!(matches!(found[..], [Found::Unreadable(_), Found::Queue(_)]), "{found:?}");
+    store.prune(PruneRequest::new()).await.expect("pruned");
 }
 
 /// A row whose id is sound and whose kind is none is listed under that id, and the next page begins behind it.

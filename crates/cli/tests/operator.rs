@@ -55,6 +55,7 @@ const PLAYS: &[(&str, Play)] = &[
     ("a_damaged_lease_is_taken_back", damage::a_damaged_lease_is_taken_back),
     ("a_look_needs_no_right_to_write", keeping::a_look_needs_no_right_to_write),
     ("a_damaged_event_holds_up_no_other", damage::a_damaged_event_holds_up_no_other),
+    ("a_damaged_queue_hides_no_other", damage::a_damaged_queue_hides_no_other),
     ("verify_sees_what_was_set_back_or_lost", damage::verify_sees_what_was_set_back_or_lost),
     ("keys_are_listed_rotated_and_retired", keys_are_listed_rotated_and_retired),
     ("a_prune_takes_the_secrets_along", keeping::a_prune_takes_the_secrets_along),

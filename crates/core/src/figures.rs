@@ -12,6 +12,7 @@ use crate::upkeep::{QueueStats, Stats};
 #[derive(Debug, Default)]
 pub struct Figures {
     queues: BTreeMap<QueueName, QueueStats>,
+    lacks_queues: bool,
     lacks_rows: bool,
     lacks_times: bool,
 }
@@ -22,6 +23,12 @@ impl Figures {
         let begun =
             |row: QueueRow| (row.name.clone(), QueueStats::new(row.name, row.paused, row.limit));
         Self { queues: queues.into_iter().map(begun).collect(), ..Self::default() }
+    }
+
+    /// The same, past those whose rows cannot be read.
+    pub fn past<U>(queues: Vec<std::result::Result<QueueRow, U>>) -> Self {
+        let lacks_queues = queues.iter().any(std::result::Result::is_err);
+        Self { lacks_queues, ..Self::of(queues.into_iter().flatten()) }
     }
 
     /// The figures of a queue; `None` where its name cannot be read.
@@ -46,6 +53,7 @@ impl Figures {
     pub fn enter(self, stats: &mut Stats) {
         stats.queues = self.queues.into_values().collect();
         let warnings = [
+            (self.lacks_queues, "a queue whose row cannot be read is left out, with its settings"),
             (self.lacks_rows, "rows of a queue whose name cannot be read are not counted"),
             (self.lacks_times, "a time that cannot be read is left out of the figures"),
         ];

@@ -15,6 +15,12 @@ pub struct UnreadableView {
 }
 
 impl UnreadableView {
+    /// A row of a listing without a cursor, by the name that stands in it, as far as that can be read.
+    #[must_use]
+    pub fn named(name: &str, error: &Error) -> Self {
+        Self { id: name.to_owned(), why: error.message().to_owned() }
+    }
+
     /// A row by its place in the listing, and what reading it said.
     fn new(at: Cursor, error: &Error) -> Self {
         let number = if at.sequence == 0 { String::new() } else { format!(" {}", at.sequence) };
@@ -32,6 +38,19 @@ pub type Listed<T> = std::result::Result<T, (Cursor, Error)>;
 pub fn listed<T>(read: Result<T>, place: impl FnOnce() -> Result<Cursor>) -> Result<Listed<T>> {
     match read {
         Err(error) if error.kind() == ErrorKind::Corrupt => Ok(Err((place()?, error))),
+        said => said.map(Ok),
+    }
+}
+
+/// What reading the row of a queue gave, by its name where it is damaged.
+///
+/// # Errors
+/// Whatever else reading it said.
+pub fn named<T>(read: Result<T>, name: Result<String>) -> Result<Result<T, UnreadableView>> {
+    match read {
+        Err(error) if error.kind() == ErrorKind::Corrupt => {
+            Ok(Err(UnreadableView::named(&name.unwrap_or_default(), &error)))
+        }
         said => said.map(Ok),
     }
 }

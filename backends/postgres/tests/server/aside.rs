@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use leasehold_core::lab::altered;
 use leasehold_core::{
-    ErrorKind, EventClaimRequest, EventId, Json, NewEvent, OrderKey, Ordering, ReclaimRequest,
-    Stats, Store, StoreExt, Timestamp, Topic, WorkerId,
+    Control, ErrorKind, EventClaimRequest, EventId, Found, Json, NewEvent, OrderKey, Ordering,
+    PruneRequest, Query, QueueName, ReclaimRequest, Stats, Store, StoreExt, Timestamp, Topic,
+    WorkerId,
 };
 use leasehold_postgres::PostgresStore;
 use leasehold_postgres::tokio_postgres::Client;
@@ -215,6 +216,27 @@ pub(crate) async fn figures_leave_out_what_cannot_be_read(place: Place) {
     let seen = store.stats().await.expect("the others are counted");
     assert_eq!((seen.outbox.waiting, seen.outbox.oldest_waiting), (1, None));
     assert_eq!(warned(&seen, TIMES), 1);
+}
+
+/// A queue whose row cannot be read takes neither the figures nor the settings of the others away, nor their upkeep.
+///
+/// Proves: GLO-1, QUE-6
+pub(crate) async fn a_queue_that_cannot_be_read_hides_no_other(place: Place) {
+    let (store, _) = place.manual().await;
+    let beside = Beside::of(&place).await;
+    for name in ["a", "b"] {
+        let queue = QueueName::new(name).expect("a name");
+        let _ = store.enqueue_one(job(1).queue(queue.clone())).await.expect("enqueued");
+        store.control(Control::Pause(queue)).await.expect("paused");
+    }
+    assert_eq!(beside.write("update leasehold.queues set name = '' where name = 'a'").await, 1);
+    let seen = store.stats().await.expect("the others are counted");
+    let sound = seen.queue(&QueueName::new("b").expect("a name")).expect("b");
+    assert!(sound.paused && sound.ready == 1, "{sound:?}");
+    assert_eq!(warned(&seen, "a queue whose row"), 1);
+    let found = store.find(Query::Queues).await.expect("a listing").items;
+    assert!(matches!(found[..], [Found::Unreadable(_), Found::Queue(_)]), "{found:?}");
+    store.prune(PruneRequest::new()).await.expect("pruned");
 }
 
 fn warned(stats: &Stats, of: &str) -> usize {

@@ -11,7 +11,7 @@ use leasehold::{
 use serde_json::{Map, Value, json};
 
 use super::answer::Answer;
-use super::jobs::done;
+use super::jobs::{self, done};
 
 /// What is done with queues.
 #[derive(Debug, Subcommand)]
@@ -178,6 +178,7 @@ async fn list(store: &Arc<dyn Store>) -> Result<Answer> {
             json!(queue.partition_limit),
             json!(queue.partition_rate.map(|rate| rate.rate().hourly())),
         ]),
+        Found::Unreadable(row) => Some(jobs::unreadable(row, COLUMNS, 1)),
         _ => None,
     });
     Ok(Answer::Rows { columns: COLUMNS, rows: rows.collect(), next: None })

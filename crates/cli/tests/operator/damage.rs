@@ -172,3 +172,22 @@ pub(crate) fn verify_sees_what_was_set_back_or_lost(desk: &Desk) -> Result<(), F
     desk.sql(include_str!("lose_jobs.sql"))?;
     breaches(&[(&dead, "of a job that is not there"), ("", "cannot be read: the ")])
 }
+
+/// A queue whose row cannot be read is listed as such and told as a breach; the others are shown beside it.
+///
+/// Proves: GLO-1, QUE-6
+pub(crate) fn a_damaged_queue_hides_no_other(desk: &Desk) -> Result<(), Failed> {
+    for name in ["a", "b"] {
+        desk.wait(desk.store.control(Control::Pause(QueueName::new(name)?)))?;
+    }
+    desk.sql(include_str!("damage_queue.sql"))?;
+    let listed = desk.json(&["queues", "list"])?;
+    let why = at(&listed, "/rows/0/paused").as_str().unwrap_or_default();
+    same(why, &Value::from(why.starts_with("cannot be read: ")), true)?;
+    same("b", at(&listed, "/rows/1/queue"), "b")?;
+    same("b", at(&desk.json(&["status"])?, "/queues/rows/0/queue"), "b")?;
+    let out = desk.run(&["verify", "--json"])?;
+    same("exit code", &Value::from(out.status.code()), 5)?;
+    let said: Value = serde_json::from_slice(&out.stdout)?;
+    same("what", at(&said, "/breaches/rows/0/what"), "queue")
+}

@@ -74,6 +74,11 @@ pub(super) async fn check(store: &Arc<dyn Store>, scope: Scope) -> Result<(Answe
     if let Some(why) = unreadable(store.stats().await)? {
         findings.tell("store", String::new(), &[why]);
     }
+    for found in store.find(Query::Queues).await?.items {
+        if let Found::Unreadable(row) = found {
+            findings.tell("queue", row.id, &[row.why]);
+        }
+    }
     let jobs = walk(store, |page| Query::Jobs(JobFilter::new(), page), &mut findings).await?;
     findings.walks = "event";
     let events = walk(store, |page| Query::Events(EventFilter::new(), page), &mut findings).await?;

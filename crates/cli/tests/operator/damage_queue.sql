@@ -1,0 +1,1 @@
+update leasehold_queues set name = '' where name = 'a';
