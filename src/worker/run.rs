@@ -22,8 +22,6 @@ use crate::maintenance::Maintenance;
 
 /// Every which claim starts at another queue, so that none starves.
 const ROTATE: usize = 16;
-/// How often jobs are given the chance to end while none does.
-const STILL_LOOKS: u32 = 8;
 /// How long the releases at the end of a shutdown may take.
 const RELEASE_MAX: Duration = Duration::from_secs(5);
 /// How often a call at the start is tried, and how long to wait between the tries at most.
@@ -145,12 +143,13 @@ impl Running {
         let slots = self.worker.slots;
         // Jobs that are about to end do so first, so that one claim fills all their slots.
         self.unbegun.none().await;
-        let (mut before, mut looks) = (tasks.len(), 0);
-        while looks < STILL_LOOKS && before > 0 {
+        loop {
+            let before = tasks.len();
             tokio::task::yield_now().await;
             while tasks.try_join_next().is_some() {}
-            looks = if tasks.len() == before { looks + 1 } else { 0 };
-            before = tasks.len();
+            if tasks.len() == before || tasks.is_empty() {
+                break;
+            }
         }
         let unsettled = self.settler.on_their_way().saturating_sub(slots);
         slots.saturating_sub(tasks.len() + unsettled)

@@ -24,7 +24,7 @@ const PAUSE_MAX_MS: u64 = 8;
 const STATEMENTS: usize = 256;
 /// How many pages the log gathers before they are moved into the file: a page that changes often is
 /// then written once for many commits.
-const CHECKPOINT_PAGES: u32 = 8_000;
+const CHECKPOINT_PAGES: u32 = 4_000;
 /// How much of the file the writer keeps in memory.
 const CACHE_KIB: u32 = 16 * 1024;
 
