@@ -28,6 +28,9 @@ use crate::store::{Origin, PostgresStore, snapshot};
 const REQUEST: [&str; 8] =
     ["payload", "hash", "scope", "key", "subject", "subject_version", "traceparent", "replay_of"];
 
+/// The columns of `jobs` that no other engine has.
+const OWN: [&str; 1] = ["waited"];
+
 impl PostgresStore {
     /// Opens a store under test in a schema that is made anew: its ids are numbered, ids may lie at
     /// any time, and its clock is manual where a start is given, else the server's.
@@ -265,9 +268,9 @@ async fn dump(db: &Db<'_>) -> Result<Dump> {
             if table == "jobs" {
                 dump.add("requests", request(&cells));
             }
-            let own =
-                |(name, _): &(String, Cell)| table != "jobs" || !REQUEST.contains(&name.as_str());
-            dump.add(table, cells.into_iter().filter(own));
+            let elsewhere = |name: &str| REQUEST.contains(&name) || OWN.contains(&name);
+            let shown = |(name, _): &(String, Cell)| table != "jobs" || !elsewhere(name);
+            dump.add(table, cells.into_iter().filter(shown));
         }
     }
     Ok(dump)
