@@ -1,6 +1,8 @@
 //! What a running worker sends to its store.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use leasehold_core::{
@@ -96,6 +98,39 @@ async fn claims_are_bounded_whatever_the_slots() {
     assert_eq!(fake.verdicts().len(), 2_500);
     let most = fake.script(|script| script.claims.iter().map(|claim| claim.limit).max());
     assert_eq!(most, Some(1_000));
+}
+
+/// No claim goes out while a job of the one before has not begun.
+///
+/// Proves: WQ-3
+#[tokio::test]
+async fn the_jobs_of_a_claim_begin_before_the_next_claim() {
+    const JOBS: usize = 400;
+    let fake = Fake::with((0..JOBS).map(|_| job("begins", "null")));
+    let begun = Arc::new(AtomicUsize::new(0));
+    let (counted, seen) = (begun.clone(), fake.clone());
+    let begins = move |_: Context, (): ()| {
+        let before = counted.fetch_add(1, Relaxed);
+        let claims = seen.script(|script| script.claims.len());
+        async move {
+            assert_eq!(claims, 1, "before job {before} began");
+            std::future::pending::<()>().await;
+            Ok(Handled::done())
+        }
+    };
+    let shutdown = CancellationToken::new();
+    let (until, grace) = (shutdown.clone(), Duration::ZERO);
+    let worker = worker(&fake).slots(2 * JOBS).grace(grace).handler(kind("begins"), begins);
+    let running = tokio::spawn(worker.build().run(until));
+    let claimed_again = async {
+        while fake.script(|script| script.claims.len()) < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, claimed_again).await.expect("another claim");
+    assert_eq!(begun.load(Relaxed), JOBS);
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
 }
 
 /// Ends that are stored while the last claim is out leave nothing to wait for.
