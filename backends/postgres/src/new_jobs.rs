@@ -2,10 +2,12 @@
 //! payload are one statement of few arrays, and an id that is taken is an error there; in a caller's
 //! transaction, which an error would spoil, it is a row that is missing. Decides nothing.
 
+use std::collections::BTreeSet;
+
 use futures_util::future::{join_all, try_join};
 use leasehold_core::fence::ClaimVersion;
 use leasehold_core::row::{JobRow, RequestRow};
-use leasehold_core::{Result, State};
+use leasehold_core::{JobId, Result, State};
 
 use crate::bind::Params;
 use crate::error::came_first;
@@ -18,27 +20,28 @@ type New = (JobRow, RequestRow);
 /// The most statements of jobs that are alike.
 const GROUPS_MAX: usize = 8;
 
-/// Writes new jobs, in the order of their ids.
+/// Writes new jobs, in the order of their ids; `waited` are those whose end others wait for.
 ///
 /// # Errors
 /// The error of a lost race when an id is taken.
-pub(crate) async fn insert(tx: &Joined<'_>, rows: &[New]) -> Result<()> {
+pub(crate) async fn insert(tx: &Joined<'_>, rows: &[New], waited: &BTreeSet<JobId>) -> Result<()> {
     let db = &tx.db;
     if tx.own.is_none() {
-        return each(db, &rows.iter().collect::<Vec<_>>()).await;
+        return each(db, &rows.iter().collect::<Vec<_>>(), waited).await;
     }
-    let (groups, others) = grouped(rows);
-    let groups = join_all(groups.iter().map(|group| same(db, group)));
+    let (groups, others) = grouped(rows, waited);
+    let groups = join_all(groups.iter().map(|group| same(db, group, waited)));
     let written = async { groups.await.into_iter().collect::<Result<()>>() };
-    try_join(written, each(db, &others)).await.map(|_| ())
+    try_join(written, each(db, &others, waited)).await.map(|_| ())
 }
 
 /// The jobs that are alike, and those that are like too few.
-fn grouped(rows: &[New]) -> (Vec<Vec<&New>>, Vec<&New>) {
+fn grouped<'r>(rows: &'r [New], waited: &BTreeSet<JobId>) -> (Vec<Vec<&'r New>>, Vec<&'r New>) {
     let (mut groups, mut others): (Vec<Vec<&New>>, Vec<&New>) = (Vec::new(), Vec::new());
+    let is_waited = |row: &JobRow| waited.contains(&row.id);
     for new in rows {
-        let like =
-            |group: &&mut Vec<&New>| group.first().is_some_and(|(row, _)| alike(row, &new.0));
+        let is_like = |(row, _): &&New| alike(row, &new.0) && is_waited(row) == is_waited(&new.0);
+        let like = |group: &&mut Vec<&New>| group.first().is_some_and(is_like);
         if !is_plain(&new.0) {
             others.push(new);
         } else if let Some(group) = groups.iter_mut().find(like) {
@@ -90,10 +93,13 @@ fn is_bare((row, request): &New) -> bool {
         && request.traceparent.is_none()
 }
 
-/// What inserts all of some jobs where they are alike.
+/// What inserts all of some jobs where they are alike, and nobody waits for them.
 pub(crate) fn only_statement(rows: &[New]) -> Option<(Sql, Params)> {
-    match grouped(rows) {
-        (groups, others) if groups.len() == 1 && others.is_empty() => statement(groups.first()?),
+    let none = BTreeSet::new();
+    match grouped(rows, &none) {
+        (groups, others) if groups.len() == 1 && others.is_empty() => {
+            statement(groups.first()?, &none)
+        }
         _ => None,
     }
 }
@@ -105,15 +111,15 @@ pub(crate) fn all_alike(rows: &[New]) -> Option<&JobRow> {
     rows.iter().all(same).then_some(like)
 }
 
-async fn same(db: &Db<'_>, rows: &[&New]) -> Result<()> {
-    match statement(rows) {
+async fn same(db: &Db<'_>, rows: &[&New], waited: &BTreeSet<JobId>) -> Result<()> {
+    match statement(rows, waited) {
         Some((sql, values)) => db.insert(sql, values).await,
         None => Ok(()),
     }
 }
 
 /// What inserts jobs that are alike.
-fn statement(rows: &[&New]) -> Option<(Sql, Params)> {
+fn statement(rows: &[&New], waited: &BTreeSet<JobId>) -> Option<(Sql, Params)> {
     let (like, _) = rows.first()?;
     let requests = || rows.iter().map(|(_, request)| request);
     let values = Params::new()
@@ -129,7 +135,8 @@ fn statement(rows: &[&New]) -> Option<(Sql, Params)> {
         .one(like.held)
         .one(like.log)
         .one(like.attempts_max)
-        .one(like.created_at);
+        .one(like.created_at)
+        .one(waited.contains(&like.id));
     if rows.iter().all(|new| is_bare(new)) {
         return Some((sql!("insert_same"), values));
     }
@@ -148,7 +155,7 @@ fn names(values: Params, rows: &[&New]) -> Params {
         .many(rows.iter().map(|(row, _)| row.partition.as_ref().map(|name| name.as_str())))
 }
 
-async fn each(db: &Db<'_>, rows: &[&New]) -> Result<()> {
+async fn each(db: &Db<'_>, rows: &[&New], waited: &BTreeSet<JobId>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -184,7 +191,7 @@ async fn each(db: &Db<'_>, rows: &[&New]) -> Result<()> {
     let requests = || rows.iter().map(|(_, request)| request);
     let values =
         values.many(requests().map(|row| &row.payload)).many(requests().map(|row| &row.hash));
-    let values = names(values, rows);
+    let values = names(values, rows).many(jobs().map(|row| waited.contains(&row.id)));
     let written = db.execute(sql!("insert_job"), values).await?;
     if all(written, rows.len()) { Ok(()) } else { Err(came_first()) }
 }

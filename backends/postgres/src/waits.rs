@@ -3,12 +3,12 @@
 //!
 //! A parent is locked by whoever adds a wait for it and by whoever ends it, and its waits are read by a
 //! statement after that lock, so neither misses the other; a child likewise by whoever ends one of its
-//! parents. A parent is written by that, so that a transaction whose snapshot is older fails and begins
-//! anew, and the quick settlement, which looks at no waits, passes over it.
+//! parents. A parent is marked by that: a transaction whose snapshot is older fails and begins anew, and the
+//! quick settlement, which looks at no waits, passes over it.
 
 use std::collections::BTreeSet;
 
-use futures_util::future::try_join;
+use futures_util::future::try_join3;
 use leasehold_core::row::WaitRow;
 use leasehold_core::rules::{Changes, Work};
 use leasehold_core::{JobId, NewJob, OnFailure, Paging, ParentCounts, Result, State, WaitView};
@@ -85,20 +85,24 @@ fn wait(columns: &mut Columns<'_>) -> Result<WaitRow> {
     })
 }
 
-/// Adds waits and writes waits back.
-pub(crate) async fn write(db: &Db<'_>, changes: &Changes) -> Result<()> {
-    try_join(add(db, &changes.waits_new), back(db, &changes.waits)).await.map(|_| ())
+/// Whose end somebody waits for from now on.
+pub(crate) fn parents(changes: &Changes) -> BTreeSet<JobId> {
+    changes.waits_new.iter().filter(|row| row.open).map(|row| row.parent).collect()
 }
 
-/// Notes on the parents of new open waits that somebody waits for them; after those among them that are
-/// new are there.
-pub(crate) async fn mark_parents(db: &Db<'_>, changes: &Changes) -> Result<()> {
-    let open = changes.waits_new.iter().filter(|row| row.open).map(|row| row.parent);
-    let parents: BTreeSet<JobId> = open.collect();
-    if parents.is_empty() {
+/// Adds waits, writes waits back, and marks the parents that are there already.
+pub(crate) async fn write(db: &Db<'_>, changes: &Changes, parents: &BTreeSet<JobId>) -> Result<()> {
+    let (added, written) = (add(db, &changes.waits_new), back(db, &changes.waits));
+    try_join3(added, written, mark(db, changes, parents)).await.map(|_| ())
+}
+
+async fn mark(db: &Db<'_>, changes: &Changes, parents: &BTreeSet<JobId>) -> Result<()> {
+    let new: BTreeSet<JobId> = changes.jobs_new.iter().map(|(row, _)| row.id).collect();
+    let there: Vec<JobId> = parents.difference(&new).copied().collect();
+    if there.is_empty() {
         return Ok(());
     }
-    db.execute(sql!("mark_parents"), Params::new().many(parents)).await.map(|_| ())
+    db.execute(sql!("mark_parents"), Params::new().many(there)).await.map(|_| ())
 }
 
 async fn add(db: &Db<'_>, rows: &[WaitRow]) -> Result<()> {

@@ -93,22 +93,22 @@ pub(crate) async fn changes(
     if spared.is_last && try_as_last(tx, spared, changes).await? {
         return Ok(());
     }
+    let parents = waits::parents(changes);
     try_join(
         try_join5(
             marks::add(db, changes, spared.marks_locked),
             keys(db, &changes.keys, now),
             subject::mark(db, &changes.subjects),
             make_queues(db, &changes.queues, now),
-            new_jobs::insert(tx, &changes.jobs_new),
+            new_jobs::insert(tx, &changes.jobs_new, &parents),
         ),
         try_join3(
             jobs(db, now, &changes.jobs, spared),
-            waits::write(db, changes),
+            waits::write(db, changes, &parents),
             outcomes(db, &changes.outcomes),
         ),
     )
     .await?;
-    waits::mark_parents(db, changes).await?;
     number_events(db, changes).await?;
     if !changes.turns.is_empty() || !changes.starts.is_empty() {
         turns::write(db, changes).await?;

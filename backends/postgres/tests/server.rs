@@ -109,6 +109,7 @@ const STORIES: &[(&str, Story)] = &stories![
     plans::hostile_plans_never_claim_too_many,
     plans::statements_visit_what_they_are_asked_for,
     quick::changes_by_others_are_seen,
+    quick::children_added_meanwhile_are_seen,
     quick::each_fence_answers_for_itself,
     quick::each_way_is_one_statement,
     races::crossed_locks_end_in_an_answer,

@@ -2,13 +2,13 @@
 //! seen by them as by the long ones.
 
 use leasehold_core::{
-    Actor, Control, ErrorKind, Lifecycle, OnFailure, QueueName, QueueSettings, Settlement, Store,
-    StoreExt, Verdict,
+    Actor, Control, ErrorKind, Lifecycle, OnFailure, PartitionName, QueueName, QueueSettings,
+    Settlement, Store, StoreExt, Verdict,
 };
 use leasehold_postgres::PostgresStore;
 use leasehold_postgres::tokio_postgres::Client;
 
-use crate::place::{Place, fill, job, request, take};
+use crate::place::{Place, fill, job, request, take, until_blocked};
 
 fn done(claim: &leasehold_core::Claim) -> Settlement {
     Settlement::new(claim.fence, Verdict::Succeed { result: None })
@@ -130,4 +130,49 @@ pub(crate) async fn changes_by_others_are_seen(place: Place) {
     other.control(Control::BumpEpoch { actor }).await.expect("raised");
     let lost = store.settle_one(done(&last[0])).await.expect_err("of an older epoch");
     assert_eq!(lost.kind(), ErrorKind::FenceLost);
+}
+
+/// A child that a transaction adds while the quick settlement waits for the parent's row is seen by it; so is one that is
+/// enqueued together with its parents, by the store or in a caller's transaction.
+///
+/// Proves: FAN-1, FAN-2
+pub(crate) async fn children_added_meanwhile_are_seen(place: Place) {
+    let store = place.store().await;
+    fill(&store, 1).await;
+    let claim = take(&store, 1).await.remove(0);
+    let (mut other, watcher) = (place.session().await, place.session().await);
+    let tx = other.transaction().await.expect("begun");
+    let child = job(7).after(claim.job.id, OnFailure::Cancel);
+    store.join(&tx).enqueue(std::slice::from_ref(&child)).await.expect("asked");
+    let (settling, settlement) = (store.clone(), done(&claim));
+    let settling = tokio::spawn(async move { settling.settle_one(settlement).await });
+    until_blocked(&watcher, &place.schema, 1).await;
+    tx.commit().await.expect("committed");
+    settling.await.expect("no panic").expect("settled");
+    let claim = take(&store, 1).await.remove(0);
+    assert_eq!(claim.job.id, child.id);
+    store.settle_one(done(&claim)).await.expect("settled");
+
+    let partition = PartitionName::new("p").expect("a name");
+    for (joined, first) in [(false, 8), (true, 12)] {
+        let parents = [job(first), job(first + 1), job(first + 2).partition(partition.clone())];
+        let child =
+            parents.iter().fold(job(first + 3), |it, one| it.after(one.id, OnFailure::Cancel));
+        let all: Vec<_> = parents.into_iter().chain([child.clone()]).collect();
+        let answers = if joined {
+            let tx = other.transaction().await.expect("begun");
+            let answers = store.join(&tx).enqueue(&all).await.expect("asked");
+            tx.commit().await.expect("committed");
+            answers
+        } else {
+            store.enqueue(all).await.expect("asked")
+        };
+        assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+        for claim in take(&store, 3).await {
+            store.settle_one(done(&claim)).await.expect("settled");
+        }
+        let claim = take(&store, 1).await.remove(0);
+        assert_eq!(claim.job.id, child.id);
+        store.settle_one(done(&claim)).await.expect("settled");
+    }
 }

@@ -108,15 +108,15 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "insert_job",
-        "{new}, {x text 'default'}, {x text 'k'}, {x text 'standard'}, {x bigint 1}, {x text 'waiting'}, {x smallint 0}, {x smallint 0}, {x timestamptz now()}, {x boolean false}, {x boolean false}, {x boolean false}, {x bigint 0}, {x bigint 5}, {x bigint 0}, {x bigint 0}, {x uuid null}, {x text null}, {x uuid null}, {x timestamptz null}, {x timestamptz null}, {x bigint null}, {x bigint 0}, {x boolean false}, {x bigint 0}, {x bigint 0}, {x timestamptz now()}, {x timestamptz now()}, {x timestamptz null}, {x timestamptz null}, {x text '1'}, {x bytea decode(repeat('00', 32), 'hex')}, {x text ''}, {x text null}, {x text null}, {x bigint null}, {x text null}, {x text null}",
+        "{new}, {x text 'default'}, {x text 'k'}, {x text 'standard'}, {x bigint 1}, {x text 'waiting'}, {x smallint 0}, {x smallint 0}, {x timestamptz now()}, {x boolean false}, {x boolean false}, {x boolean false}, {x bigint 0}, {x bigint 5}, {x bigint 0}, {x bigint 0}, {x uuid null}, {x text null}, {x uuid null}, {x timestamptz null}, {x timestamptz null}, {x bigint null}, {x bigint 0}, {x boolean false}, {x bigint 0}, {x bigint 0}, {x timestamptz now()}, {x timestamptz now()}, {x timestamptz null}, {x timestamptz null}, {x text '1'}, {x bytea decode(repeat('00', 32), 'hex')}, {x text ''}, {x text null}, {x text null}, {x bigint null}, {x text null}, {x text null}, {x boolean false}",
     ),
     (
         "insert_same",
-        "{new}, {x text '1'}, {x bytea decode(repeat('00', 32), 'hex')}, 'default', 'k', 'standard', 1, 0::smallint, now(), false, false, 5, now()",
+        "{new}, {x text '1'}, {x bytea decode(repeat('00', 32), 'hex')}, 'default', 'k', 'standard', 1, 0::smallint, now(), false, false, 5, now(), false",
     ),
     (
         "insert_same_named",
-        "{new}, {x text '1'}, {x bytea decode(repeat('00', 32), 'hex')}, 'default', 'k', 'standard', 1, 0::smallint, now(), false, false, 5, now(), {x text ''}, {x text null}, {x text null}, {x bigint null}, {x text null}, {x text null}",
+        "{new}, {x text '1'}, {x bytea decode(repeat('00', 32), 'hex')}, 'default', 'k', 'standard', 1, 0::smallint, now(), false, false, 5, now(), false, {x text ''}, {x text null}, {x text null}, {x bigint null}, {x text null}, {x text null}",
     ),
     (
         "insert_transition",
