@@ -201,20 +201,24 @@ async fn what_has_no_id_or_partition_is_held_back() {
     };
     let new = || NewJob::new(JobKind::new("resize").expect("a kind"), Json::null());
     let of = |name: &str| new().partition(PartitionName::new(name).expect("a name"));
+    let jobs = || ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]).limit(9);
+    let _first = store.enqueue_one(new()).await.expect("enqueued");
+    assert_eq!(store.claim(jobs()).await.expect("claimed").len(), 2, "with the one of the ground");
     let all = vec![new(), new(), of("a"), of("b"), of("c")];
     let _others = store.enqueue(all).await.expect("enqueued");
-    let one = store.claim(ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()])).await;
-    assert_eq!(one.expect("claimed").len(), 1);
-    let damage = "update leasehold_jobs set id = x'01' where state = 'leased'; \
-         update leasehold_jobs set lease_expires_at = heartbeat_at where state = 'leased'; \
+    // One lease has run out and one goes on.
+    let damage = "update leasehold_jobs set id = x'01', lease_expires_at = heartbeat_at where id in \
+           (select id from leasehold_jobs where state = 'leased' limit 1); \
+         update leasehold_jobs set partition = cast(x'ff' as text) \
+           where state = 'leased' and length(id) = 16; \
          update leasehold_jobs set id = x'' where id in \
            (select id from leasehold_jobs where state = 'waiting' and partition is null limit 1); \
          update leasehold_jobs set id = x'0203' where partition = 'b'; \
          update leasehold_jobs set partition = cast(x'ff' as text) where partition = 'a'";
     beside.execute_batch(damage).expect("damaged");
-    let jobs = || ClaimRequest::new(WorkerId::new(), [QueueName::default_queue()]).limit(9);
     assert_eq!(store.claim(jobs()).await.expect("claimed").len(), 2);
     assert_eq!(count("leasehold_jobs where held = 1 and state = 'waiting'"), 4);
+    assert_eq!(count("leasehold_jobs where state = 'leased'"), 3, "two and the one that goes on");
     assert_eq!(count("leasehold_audit where action = 'job.set_aside'"), 4);
     assert_eq!(
         count("leasehold_audit where target in ('job x''''', 'job x''01''', 'job x''0203''')"),
