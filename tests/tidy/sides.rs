@@ -65,10 +65,7 @@ const SQL_OF_ONE_ENGINE: &[(&str, &str)] = &[
     ("put_jobs.sql", "SQLite's calls share one transaction"),
     ("raise_marks.sql", "only PostgreSQL keeps dead rows for an old snapshot"),
     ("prune_waited.sql", "SQLite sees it when it looks for the jobs"),
-    (
-        "succeed_jobs.sql",
-        "PostgreSQL locks and reads the rows before, and compares the fence there",
-    ),
+    ("succeed_jobs.sql", "PostgreSQL's end_alone.sql is the like, and a transaction by itself"),
     ("mark_parents.sql", "SQLite has one writer at a time, who looks at waits"),
     ("without_due.sql", "SQLite asks claim.sql for one row"),
     ("stats_health.sql", "SQLite's library tells its own version"),
